@@ -1,0 +1,6 @@
+"""``python cli.py …`` is ``irteval …``."""
+
+from irteval.cli import main
+
+if __name__ == "__main__":
+    main()
