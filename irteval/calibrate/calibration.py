@@ -1,0 +1,166 @@
+"""From a response matrix to item parameters and abilities: the choice of estimator, priors and device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from irteval.calibrate.blocks import Blocks
+from irteval.calibrate.priors import Difficulty, Flat, Intercept, ItemPrior, Normal
+from irteval.calibrate.variational import fit_variational
+from irteval.errors import ConvergenceError, InputError
+from irteval.irt.parameters import ItemParameters
+from irteval.responses.matrix import ResponseMatrix
+
+RESPONSE_MODELS = ("1pl", "2pl")
+ESTIMATORS = ("auto", "variational", "grid")
+GRID_ITEMS = 50  # below, posteriors are too wide for the normal approximation and the exact grid is cheap
+TOLERANCE = {True: 0.01, False: 0.05}  # certificate in standard errors: one dimension, several
+MAX_ITERATIONS = 500
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A converged fit.
+
+    Attributes:
+        parameters: of the items, with their covariance.
+        ability_mean, ability_covariance: posterior of the calibrated subjects, ``[N, K]``, ``[N, K, K]``.
+        log_likelihood: marginal, at the estimates; None from the variational estimator.
+        iterations, converged, certificate: how it ended; the certificate is the largest net step of an item
+            in the last iteration, in standard errors.
+        estimator: ``variational`` or ``grid``.
+        priors: items have hierarchical priors; without, it is plain marginal maximum likelihood.
+        warnings: one line each.
+        seconds: of the fit.
+    """
+
+    parameters: ItemParameters
+    ability_mean: NDArray[np.float64]
+    ability_covariance: NDArray[np.float64]
+    log_likelihood: float | None
+    iterations: int
+    converged: bool
+    certificate: float
+    estimator: str
+    priors: bool
+    warnings: tuple[str, ...]
+    seconds: float
+
+
+def calibrate(
+    responses: ResponseMatrix,
+    *,
+    response_model: str = "2pl",
+    dims: int = 1,
+    estimator: str = "auto",
+    priors: bool = True,
+    device: str = "auto",
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Calibration:
+    """Fit a 1PL or 2PL to a response matrix.
+
+    Slopes are signed and scores in [0, 1] count as shares of a success; with trials they are k of n. Missing
+    cells are left out. The scale is that of the calibrated subjects: ability has mean 0 and covariance I over
+    them, whatever the number of items.
+
+    Args:
+        responses: N subjects by J items.
+        response_model: ``2pl``, or ``1pl`` with one slope, learnt, for all items.
+        dims: K; a 1PL has one.
+        estimator: ``variational`` (any size and K), ``grid`` (exact, one dimension), or ``auto``: the grid
+            below 50 items in one dimension.
+        priors: False for plain marginal maximum likelihood, with the grid only.
+        device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
+        seed: of the start of further dimensions in large data.
+        progress: called with a line for each iteration.
+
+    Raises:
+        InputError: an option that doesn't exist or doesn't go with another, or no responses at all.
+        ConvergenceError: the certificate was not reached.
+    """
+    estimator = _choose(responses, response_model, dims, estimator, priors)
+    started = time.perf_counter()
+    blocks = Blocks(responses, _device(device))
+    common = response_model == "1pl"
+    fit = fit_variational(
+        blocks,
+        dims,
+        _prior(dims, common, priors, blocks.device),
+        common_slope=common,
+        seed=seed,
+        tolerance=TOLERANCE[dims == 1],
+        max_iterations=MAX_ITERATIONS,
+        progress=progress,
+    )
+    if not fit.converged:
+        raise ConvergenceError(
+            f"the largest step of an item is {fit.certificate:.3g} standard errors after {fit.iterations} "
+            f"iterations, wanted at most {TOLERANCE[dims == 1]}"
+        )
+    q = fit.posterior
+    parameters = ItemParameters(
+        slope=q.slope.cpu().numpy(),
+        intercept=q.intercept.cpu().numpy(),
+        covariance=q.item_covariance.cpu().numpy(),
+        response_model=response_model,
+    )
+    return Calibration(
+        parameters=parameters,
+        ability_mean=q.ability.cpu().numpy(),
+        ability_covariance=q.ability_covariance.cpu().numpy(),
+        log_likelihood=None,
+        iterations=fit.iterations,
+        converged=True,
+        certificate=fit.certificate,
+        estimator=estimator,
+        priors=priors,
+        warnings=(),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _choose(responses: ResponseMatrix, response_model: str, dims: int, estimator: str, priors: bool) -> str:
+    if response_model not in RESPONSE_MODELS:
+        raise InputError(
+            f"'{response_model}', wanted one of {', '.join(RESPONSE_MODELS)}", field="response_model"
+        )
+    if estimator not in ESTIMATORS:
+        raise InputError(f"'{estimator}', wanted one of {', '.join(ESTIMATORS)}", field="estimator")
+    if dims < 1 or (dims > 1 and response_model == "1pl"):
+        raise InputError(f"{dims}, wanted 1 or, with the 2PL, more", field="dims")
+    if responses.cells == 0:
+        raise InputError("no response is observed: nothing to fit")
+    if estimator == "auto":
+        estimator = "grid" if dims == 1 and (responses.shape[1] < GRID_ITEMS or not priors) else "variational"
+    if estimator == "grid" and dims > 1:
+        raise InputError(
+            f"the grid estimator has one dimension, wanted {dims}: use variational", field="estimator"
+        )
+    if estimator == "variational" and not priors:
+        raise InputError("the variational estimator needs priors: use the grid without them", field="priors")
+    return estimator
+
+
+def _prior(dims: int, common_slope: bool, priors: bool, device: torch.device) -> ItemPrior:
+    like = torch.zeros((), device=device)
+    if not priors:
+        return Flat()
+    if common_slope:
+        return Intercept.default(like)
+    return Difficulty.default(like) if dims == 1 else Normal.default(like, dims)
+
+
+def _device(name: str) -> torch.device:
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"'{name}', wanted auto, cpu or cuda", field="device")
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise InputError("no CUDA device is available, wanted one", field="device")
+    return torch.device("cuda" if name != "cpu" and available else "cpu")

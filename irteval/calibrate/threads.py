@@ -1,0 +1,47 @@
+"""Threads: one for each block of cells, never several inside an operation.
+
+Small tensors on two threads can be many times slower than on one, and a sum that several threads share
+depends on how many they are. So every tensor operation of a fit runs on one thread, and a large fit hands
+whole
+blocks to workers whose results are added in the order of the blocks: the numbers don't depend on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+import torch
+
+SMALL = 1_000_000  # cells; below, starting workers costs more than it saves
+
+Result = TypeVar("Result")
+
+
+class BlockMap(Protocol):
+    """``map`` over the numbers of blocks, results in their order."""
+
+    def __call__(self, function: Callable[[int], Result], numbers: Iterable[int], /) -> Iterator[Result]:
+        """One result a block."""
+        ...
+
+
+@contextmanager
+def block_map(cells: int, device: torch.device) -> Iterator[BlockMap]:
+    """A ``map`` over blocks that keeps their order, with as many workers as torch was given threads.
+
+    On a GPU, and below a million cells, it is the ordinary ``map``. torch's number of threads is 1 inside
+    and as it was afterwards.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if device.type != "cpu" or cells < SMALL or threads == 1:
+            yield map
+        else:
+            with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                yield pool.map
+    finally:
+        torch.set_num_threads(threads)
