@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from irteval import __version__
 from irteval.bank_card import bank_card
 from irteval.bank_format import (
+    BANK_FILES,
     CARD_FILE,
     INFO_FILE,
     SCORE_ARRAYS,
@@ -32,11 +33,9 @@ from irteval.bank_format import (
     read_bank_folder,
 )
 from irteval.errors import BankMismatchError, InputError
-from irteval.files import json_bytes, write_folder
+from irteval.files import check_folder, json_bytes, write_folder
 from irteval.irt.parameters import ItemParameters
-
-if TYPE_CHECKING:
-    from irteval.responses.matrix import ResponseMatrix
+from irteval.responses.matrix import ResponseMatrix
 
 __all__ = ["BankInfo", "FitReport", "ItemBank", "ScoreModel", "SourceScores"]
 
@@ -310,7 +309,16 @@ class ItemBank:
         parts = BankParts(self.parameters, self.further, self.item_table, self.score_model)
         files = {INFO_FILE: json_bytes(self.info.model_dump()), **parts.to_files()}
         files[CARD_FILE] = bank_card(self.info, parts, Path(folder).name, card_notes).encode()
-        write_folder(folder, files, overwrite=overwrite)
+        write_folder(folder, files, replaces=BANK_FILES if overwrite else ())
+
+    @staticmethod
+    def check_place(folder: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Check, before a long fit, that ``save`` would take this place.
+
+        Raises:
+            InputError: the folder exists, and is not to be overwritten or holds other files.
+        """
+        check_folder(folder, BANK_FILES if overwrite else ())
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> ItemBank:

@@ -35,6 +35,7 @@ PARAMETERS_FILE = "parameters.safetensors"
 ITEMS_FILE = "items.parquet"
 SCORE_MODEL_FILE = "score_model.json"
 CARD_FILE = "README.md"
+BANK_FILES = (INFO_FILE, PARAMETERS_FILE, ITEMS_FILE, SCORE_MODEL_FILE, CARD_FILE)
 
 _PARAMETER_NAMES = (
     "slope",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,21 +33,20 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def write_folder(
-    path: str | os.PathLike[str], files: Mapping[str, bytes], *, overwrite: bool = False
+    path: str | os.PathLike[str], files: Mapping[str, bytes], *, replaces: Collection[str] = ()
 ) -> None:
     """Write a folder that holds exactly ``files`` (name to content), whole or not at all.
 
-    With ``overwrite`` an existing folder is replaced, provided that it holds no file of another name: what
-    was put there by someone else is never deleted. POSIX has no portable way to exchange two folders, so
-    the old one steps aside under a hidden name for the moment between two renames, and back if the second
-    one fails.
+    An existing folder is replaced where all of its files are named in ``replaces``: what someone else put
+    there is never deleted. POSIX has no portable way to exchange two folders, so the old one steps aside
+    under a hidden name for the moment between two renames, and back if the second one fails.
 
     Raises:
-        InputError: the folder exists and ``overwrite`` is off, or it holds other files.
+        InputError: the folder exists and holds a file that is not in ``replaces``.
         OSError: the disk is full or the place can't be written; what was there stays as it was.
     """
     target = Path(path)
-    _check_replaceable(target, set(files), overwrite)
+    check_folder(target, replaces)
     target.parent.mkdir(parents=True, exist_ok=True)
     with _temporary(target, _remove_folder) as temporary:
         temporary.mkdir()
@@ -56,6 +55,24 @@ def write_folder(
         _flush_folder(temporary)
         _take_name(temporary, target)
     _flush_folder(target.parent)
+
+
+def check_folder(path: str | os.PathLike[str], replaces: Collection[str] = ()) -> None:
+    """Check that ``write_folder`` would take this place, before long work whose result goes there.
+
+    Raises:
+        InputError: the folder exists and holds a file that is not in ``replaces``, or it is a file.
+    """
+    target = Path(path)
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise InputError("a file of this name exists, wanted a folder", file=str(target))
+    present = {entry.name for entry in target.iterdir()}
+    if present and not replaces:
+        raise InputError("exists already: overwrite it, or name another folder", file=str(target))
+    if others := sorted(present.difference(replaces)):
+        raise InputError(f"holds '{others[0]}' and is not replaced: name another folder", file=str(target))
 
 
 def append_file(path: str | os.PathLike[str], content: bytes) -> None:
@@ -102,20 +119,6 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg}", file=str(path), line=error.lineno) from None
-
-
-def _check_replaceable(target: Path, names: set[str], overwrite: bool) -> None:
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise InputError("a file of this name exists, wanted a folder", file=str(target))
-    present = {entry.name for entry in target.iterdir()}
-    if present and not overwrite:
-        raise InputError(
-            "exists already; ask for it to be overwritten, or name another folder", file=str(target)
-        )
-    if others := sorted(present - names):
-        raise InputError(f"holds another file, '{others[0]}', and is not replaced", file=str(target))
 
 
 def _take_name(temporary: Path, target: Path) -> None:

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import IO, Annotated, Any, Literal, Self, TypeVar
 
+import numpy as np
 import orjson
 import pandas as pd
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -24,9 +25,7 @@ from pydantic.dataclasses import dataclass
 
 from irteval.errors import InputError
 from irteval.files import append_file, json_bytes, read_json, write_file
-
-if TYPE_CHECKING:
-    from irteval.responses.matrix import ResponseMatrix
+from irteval.responses.matrix import ResponseMatrix
 
 FORMAT_VERSION = 1
 SETTINGS_FILE = "run.json"
@@ -265,25 +264,29 @@ class RunFolder:
         return self._read(TOLD_FILE)
 
     def responses(self) -> ResponseMatrix:
-        """The told responses, the last one of each subject and item, with the run's rule for errors.
+        """The told responses as a matrix, the last one of each subject and item.
+
+        Errors and timeouts count as the run's setting ``errors`` says: ``wrong``, or missing. Trials, steps
+        and probabilities are layers of the matrix where every response has one.
 
         Raises:
-            InputError: nothing was told yet, or a line can't be read.
+            InputError: no response was told yet, or a line can't be read.
         """
-        from irteval.responses.matrix import ResponseMatrix
-
-        errors_are_wrong = self.settings.get("errors") == "wrong"
         last = {(line.subject, line.item): line for line in self.told()}
-        rows = []
-        for line in last.values():
-            score = 0.0 if errors_are_wrong and line.status in ("error", "timeout") else line.score
-            if score is not None:
-                rows.append((line.subject, line.item, score, line.probability, line.step))
-        if not rows:
+        scored = [(line, self._score(line)) for line in last.values()]
+        lines = [line for line, score in scored if score is not None]
+        if not lines:
             raise InputError("no response was told yet", file=str(self.path / TOLD_FILE))
-        columns = ["subject", "item", "score", "probability", "step"]
-        return ResponseMatrix.from_frame(
-            pd.DataFrame(rows, columns=columns).dropna(axis="columns", how="all")
+        subjects = sorted({line.subject for line in lines})
+        items = sorted({line.item for line in lines})
+        layers = {name: [getattr(line, name) for line in lines] for name in ("trials", "step", "probability")}
+        return ResponseMatrix.from_cells(
+            subjects,
+            items,
+            np.searchsorted(subjects, [line.subject for line in lines]),
+            np.searchsorted(items, [line.item for line in lines]),
+            [score for _, score in scored if score is not None],
+            **{name: values for name, values in layers.items() if None not in values},
         )
 
     def write_trajectory(self, trajectory: pd.DataFrame) -> None:
@@ -300,6 +303,10 @@ class RunFolder:
         """The last estimates as they were written, or None."""
         file = self.path / ESTIMATES_FILE
         return read_json(file) if file.is_file() else None
+
+    def _score(self, line: JournalLine) -> float | None:
+        is_lost = line.status in ("error", "timeout")
+        return 0.0 if is_lost and self.settings.get("errors") == "wrong" else line.score
 
     def _append(self, name: str, lines: Iterable[JournalLine]) -> None:
         content = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
