@@ -39,7 +39,7 @@ SPARSE_DENSITY = 0.3
 def missing_of(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Where scores are missing: NaN of floats, -1 of signed integers."""
     if values.dtype.kind == "f":
-        return np.isnan(values)
+        return np.asarray(np.isnan(values))
     if values.dtype.kind == "i":
         return np.asarray(values == -1)
     return np.zeros(values.shape, dtype=np.bool_)
@@ -71,6 +71,15 @@ def compact_scores(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.float64)
 
 
+def unfit(name: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where the layer ``name`` can't hold a value; a cost may be unknown (NaN), nothing else may."""
+    kind = KINDS[name]
+    good = (values >= kind.lowest) & (values <= kind.highest)
+    if issubclass(kind.dtype, np.integer):
+        good &= values == np.floor(values)
+    return ~(good | np.isnan(values)) if name == "cost" else ~good
+
+
 def compact_layer(name: str, values: NDArray[Any], observed: NDArray[np.bool_]) -> NDArray[Any]:
     """The layer ``name`` in its type, with its mark for missing where no response was observed.
 
@@ -81,12 +90,7 @@ def compact_layer(name: str, values: NDArray[Any], observed: NDArray[np.bool_]) 
     if values.dtype.kind not in "biuf":
         raise InputError(f"values of type {values.dtype}, wanted numbers", field=name)
     number = values.astype(np.float64)
-    good = (number >= kind.lowest) & (number <= kind.highest)
-    if issubclass(kind.dtype, np.integer):
-        good &= number == np.floor(number)
-    if name == "cost":  # a cost may be unknown
-        good |= np.isnan(number)
-    bad = observed & ~good
+    bad = observed & unfit(name, number)
     if bad.any():
         found = number[tuple(int(axis[0]) for axis in np.nonzero(bad))]
         raise InputError(f"{found:g}, wanted {kind.wanted}", field=name)

@@ -66,6 +66,7 @@ class ResponseMatrix:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse parts that do not fit together."""
         _check_unique("subject", self.subjects)
         _check_unique("item", self.items)
         for name, layer in self._layers().items():
@@ -80,6 +81,7 @@ class ResponseMatrix:
                 raise InputError(f"{len(value)} rows, wanted {length}", field=name)
 
     def __repr__(self) -> str:
+        """Size and layout; never the cells."""
         layout = "sparse" if self.is_sparse else "dense"
         subjects, items = self.shape
         return f"ResponseMatrix({subjects} subjects, {items} items, {self.cells} cells, {layout})"
@@ -331,18 +333,19 @@ class ResponseMatrix:
 
     def _count(self, axis: int) -> NDArray[np.int64]:
         if not sparse.issparse(self.scores):
-            return np.sum(~missing_of(self.scores), axis=axis, dtype=np.int64)
+            return np.asarray(np.sum(~missing_of(self.scores), axis=axis, dtype=np.int64))
         if axis == 1:
             return np.diff(self.scores.indptr).astype(np.int64)
         return np.bincount(self.scores.indices, minlength=len(self.items)).astype(np.int64)
 
     def _mean(self, axis: int) -> NDArray[np.float64]:
+        total: Any
         if sparse.issparse(self.scores):
             total = np.asarray(self.scores.sum(axis=axis, dtype=np.float64))
         elif self.scores.dtype == np.int8:
             total = np.sum(self.scores == 1, axis=axis, dtype=np.float64)
         else:
-            total = np.asarray(np.nansum(self.scores, axis=axis))
+            total = np.nansum(self.scores, axis=axis)
         count = self._count(axis)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 

@@ -1,0 +1,66 @@
+"""Reader of CSV: comma, semicolon or tab, with or without a byte-order mark; every value stays text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+
+from irteval.errors import InputError
+from irteval.responses.read.table import Table, check_names, in_memory, text_of
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def read_csv(path: Path) -> Table:
+    """The table in a CSV file; its first line names the columns.
+
+    Raises:
+        InputError: not UTF-8 text, a column name that repeats, or a row of another length than the header,
+            each with its line.
+    """
+    content = text_of(path)
+    # The delimiter is the one that cuts the header into most fields.
+    delimiter = max(",;\t", key=lambda mark: len(next(_rows(content, mark))[1]))
+    line, header = next(_rows(content, delimiter))
+    names = [name.strip() for name in header]
+    check_names(names, str(path), line)
+    try:
+        columns = pyarrow.csv.read_csv(
+            pa.BufferReader(content),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(header, TEXT)),
+        )
+    except pa.ArrowInvalid as error:
+        raise _fault(content, delimiter, len(names), str(path), error) from None
+    line_of = partial(_line, content, delimiter)
+    return in_memory(columns.rename_columns(names), str(path), line_of, typed=False)
+
+
+def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the line it begins on; only for the header and for errors."""
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8", newline=""), delimiter=delimiter)
+    line = 1
+    for row in reader:
+        if row:
+            yield line, row
+        line = reader.line_num + 1
+
+
+def _line(content: bytes, delimiter: str, row: int) -> int:
+    return next(islice(_rows(content, delimiter), row + 1, None))[0]
+
+
+def _fault(content: bytes, delimiter: str, width: int, file: str, error: pa.ArrowInvalid) -> InputError:
+    """Why the rows could not be read: mostly one of another length than the header."""
+    for line, row in _rows(content, delimiter):
+        if len(row) != width:
+            found = "1 value" if len(row) == 1 else f"{len(row)} values"
+            return InputError(f"{found}, wanted {width} as in the header", file=file, line=line)
+    return InputError(f"not a readable CSV file: {str(error).splitlines()[0]}", file=file)

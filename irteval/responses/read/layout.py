@@ -1,0 +1,170 @@
+"""Long or wide: which column of a table holds what, and the cells that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from irteval.responses.layers import KINDS, missing_of, unfit
+from irteval.responses.read.cells import Cells, Scale, Source
+from irteval.responses.read.table import Table
+from irteval.responses.read.values import Coded, read_ids, read_numbers, read_texts, recode
+
+# The first name is ours, the others are accepted for it.
+SUBJECT = ("subject", "model_id", "model", "subject_id")
+ITEM = ("item", "item_id", "question_id")
+PLAIN = ("score", "category", "successes", "benchmark", "status", "time", *KINDS)
+
+WANTED = {
+    "share": "a share in [0, 1], true or false, or blank for missing",
+    "ordinal": "an ordered category, a number of at least 0, or blank for missing",
+}
+
+
+def find_column(names: Sequence[str], aliases: Sequence[str]) -> str | None:
+    """The column that goes by one of these names, in their order, whatever its case."""
+    by_lower = {name.lower(): name for name in reversed(names)}
+    return next((by_lower[alias] for alias in aliases if alias in by_lower), None)
+
+
+def read_cells(table: Table, scale: Scale, variant: Sequence[str]) -> tuple[Cells, str]:
+    """The cells of a table, and a note on how it was read.
+
+    A table is long where it has columns for at least two of subject, item and score, else wide: its first
+    column the subject, every other one an item.
+
+    Raises:
+        InputError: a column that is missing, or a value that can't be read, with its line and column.
+    """
+    columns = {name: find_column(table.names, [name]) for name in PLAIN}
+    columns["subject"] = find_column(table.names, SUBJECT)
+    columns["item"] = find_column(table.names, ITEM)
+    found = {role: name for role, name in columns.items() if name is not None}
+    has_score = "score" in found or "category" in found or {"successes", "trials"} <= found.keys()
+    if ("subject" in found) + ("item" in found) + has_score >= 2:
+        return _read_long(table, found, scale, variant)
+    return _read_wide(table, scale, variant)
+
+
+def _read_long(
+    table: Table, found: dict[str, str], scale: Scale, variant: Sequence[str]
+) -> tuple[Cells, str]:
+    for role, aliases in (("subject", SUBJECT), ("item", ITEM)):
+        if role not in found:
+            listed = ", ".join(table.names)
+            raise table.error(
+                f"no column for the {role} among {listed}; wanted one of {', '.join(aliases)}", field=role
+            )
+    for name in variant:
+        if name not in table.names:
+            raise table.error(f"no column for the variant among {', '.join(table.names)}", field=name)
+    scores, scale, score_column = _read_scores(table, found, scale)
+    observed = ~missing_of(scores)
+    layers = {name: _read_layer(table, name, found[name], observed) for name in KINDS if name in found}
+    aside = tuple(name for name in table.names if name not in {*found.values(), *variant})
+    cells = Cells(
+        read_ids(table, found["subject"]),
+        read_ids(table, found["item"]),
+        scores,
+        layers,
+        read_texts(table, found["benchmark"]) if "benchmark" in found else None,
+        {name: read_texts(table, name) for name in variant},
+        (Source(table, table.rows, (score_column,), aside),),
+        scale,
+    )
+    return cells, _long_note(table, found, aside)
+
+
+def _read_scores(table: Table, found: dict[str, str], scale: Scale) -> tuple[NDArray[Any], Scale, str]:
+    """Scores of a long table, their scale, and the column they are from."""
+    if "score" in found:
+        return _read_column(table, found["score"], scale), scale, found["score"]
+    if "category" in found:
+        return _read_column(table, found["category"], "ordinal"), "ordinal", found["category"]
+    if not {"successes", "trials"} <= found.keys():
+        raise table.error(f"no column for the score among {', '.join(table.names)}", field="score")
+    successes, trials = (
+        np.asarray(read_numbers(table, found[name], "a whole number"), dtype=np.float64)
+        for name in ("successes", "trials")
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = successes / trials
+    _check(table, shares, found["successes"], "share")
+    return shares, scale, found["successes"]
+
+
+def _read_column(table: Table, name: str, scale: Scale) -> NDArray[Any]:
+    """Scores in one column: int8 where it holds 0 and 1 only, without a gap, else float64."""
+    values = read_numbers(table, name, WANTED[scale])
+    _check(table, values, name, scale)
+    if values.dtype.kind in "iu" and values.max() <= 1:
+        return values.astype(np.int8)
+    return values.astype(np.float64)
+
+
+def _check(table: Table, values: NDArray[Any], name: str, scale: Scale) -> None:
+    highest = 1.0 if scale == "share" else np.finfo(np.float64).max
+    bad = (values < 0) | (values > highest)
+    if bad.any():
+        row = int(np.argmax(bad))
+        hint = "; ordered categories are read with --scale ordinal" if scale == "share" else ""
+        raise table.error(f"score {values[row]:g}, wanted {WANTED[scale]}{hint}", row, name)
+
+
+def _read_layer(table: Table, name: str, column: str, observed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    values = np.asarray(read_numbers(table, column, KINDS[name].wanted), dtype=np.float64)
+    bad = observed & unfit(name, values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise table.error(f"{values[row]:g}, wanted {KINDS[name].wanted}", row, column)
+    return values
+
+
+def _read_wide(table: Table, scale: Scale, variant: Sequence[str]) -> tuple[Cells, str]:
+    subject, *items = table.names
+    if not items:
+        raise table.error(
+            f"one column, '{subject}'; wanted subject, item and score, or the subject and a column an item"
+        )
+    if variant:
+        raise table.error("a wide table has no variant columns, wanted a long one", field=variant[0])
+    subjects = read_ids(table, subject)
+    columns = [_read_column(table, item, scale) for item in items]
+    scores = np.stack(columns, axis=1)
+    order = recode(items, np.arange(len(items), dtype=np.int32))
+    cells = Cells(
+        Coded(subjects.texts, np.repeat(subjects.codes, len(items))),
+        Coded(order.texts, np.tile(order.codes, table.rows)),
+        scores.reshape(-1),
+        {},
+        None,
+        {},
+        (Source(table, scores.size, tuple(items), ()),),
+        scale,
+    )
+    note = f"wide table of {table.rows} rows, subject in '{subject}', {len(items)} items"
+    return cells, _located(table, note)
+
+
+def _long_note(table: Table, found: dict[str, str], aside: tuple[str, ...]) -> str:
+    parts = [f"long table of {table.rows} rows"]
+    renamed = [f"{found[role]} as {role}" for role in ("subject", "item") if found[role] != role]
+    if renamed:
+        parts.append(f"read {' and '.join(renamed)}")
+    if aside:
+        parts.append(f"left aside {', '.join(aside)}")
+    if "status" in found:
+        counts = pc.value_counts(table.column(found["status"])).to_pylist()
+        others = {str(c["values"]): c["counts"] for c in counts if c["values"] not in ("ok", "", None)}
+        if others:
+            listed = ", ".join(f"{count} {status}" for status, count in sorted(others.items()))
+            parts.append(f"status not ok: {listed} (missing only where there is no score)")
+    return _located(table, "; ".join(parts))
+
+
+def _located(table: Table, note: str) -> str:
+    return note if table.file is None else f"{table.file}: {note}"
