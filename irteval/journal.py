@@ -75,13 +75,14 @@ class JournalLine(_Outcome):
 
     Attributes:
         subject: id.
-        status: as in ``Answer``; ``asked`` in the log of asked items.
+        status: as in ``Answer``; in the log of asked items ``planned`` (the design chose it, nobody has it
+            yet) or ``asked`` (it was handed out).
         step: number of the batch that asked the item, from 0; None where it wasn't asked.
         probability: the inclusion probability that the design gave the item; None where it had none.
     """
 
     subject: Text
-    status: Literal["ok", "error", "timeout", "unscored", "asked"] = "ok"
+    status: Literal["ok", "error", "timeout", "unscored", "planned", "asked"] = "ok"
     step: Count | None = None
     probability: Share | None = None
 
@@ -103,10 +104,16 @@ def read_answers(content: bytes, file: str) -> list[Answer]:
         file: their name in an error.
 
     Raises:
-        InputError: a line that is no such object; names file, line and field.
+        InputError: a line that is no such object, or a second, different answer to an item; names file, line
+            and field.
     """
-    lines = content.split(b"\n")
-    return [_parse(_ANSWER, raw, file, number) for number, raw in enumerate(lines, 1) if raw.strip()]
+    answers: dict[str, Answer] = {}
+    for number, raw in enumerate(content.split(b"\n"), 1):
+        if raw.strip():
+            answer = _parse(_ANSWER, raw, file, number)
+            if answers.setdefault(answer.item, answer) != answer:
+                raise InputError(f"a second answer to '{answer.item}'", file=file, line=number, field="item")
+    return list(answers.values())
 
 
 class RunFolder:

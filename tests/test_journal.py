@@ -248,6 +248,7 @@ def test_answers_of_a_harness() -> None:
         Answer(item="b", score=None, status="timeout"),
     ]
     for bad, field in (
+        (b'{"item": "a", "score": 0}', "item"),
         (b'{"item": "a"}', "score"),
         (b'{"item": 7, "score": 1}', "item"),
         (b"nonsense", None),
