@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from irteval.calibrate.fit import fit
     from irteval.drivers.replay import replay as run
     from irteval.estimate.result import Estimate
-    from irteval.estimate.score import score
     from irteval.responses.matrix import ResponseMatrix
     from irteval.responses.read import read_responses
+    from irteval.scoring import score
     from irteval.session import Response, Session
-    from irteval.validate import validate
+    from irteval.validation import validate
 
 from irteval.errors import BankMismatchError, ConvergenceError, InputError, IrtevalError
 
@@ -56,8 +56,8 @@ _HOMES = {
     "fit": ("irteval.calibrate.fit", "fit"),
     "read_responses": ("irteval.responses.read", "read_responses"),
     "run": ("irteval.drivers.replay", "replay"),
-    "score": ("irteval.estimate.score", "score"),
-    "validate": ("irteval.validate", "validate"),
+    "score": ("irteval.scoring", "score"),
+    "validate": ("irteval.validation", "validate"),
 }
 
 

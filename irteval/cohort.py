@@ -1,0 +1,331 @@
+"""Many subjects tested at once: what was asked, what was answered, what to ask next, what it says.
+
+Every array has one row a subject, so that a thousand replayed sessions cost little more than one. `Session`
+is a cohort of one with names, files and a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from irteval.bank import ItemBank
+from irteval.calibrate.ability_grid import AbilityGrid
+from irteval.calibrate.prediction import Prediction
+from irteval.errors import InputError
+from irteval.estimate.design_based import DesignScore, planned_variance, pooled_design_score
+from irteval.estimate.interval import Interval
+from irteval.estimate.mixture import ModelScore
+from irteval.estimate.result import Estimate
+from irteval.estimate.scorer import MODEL_MARGIN, Answers, Scorer
+from irteval.select.design import Design, FisherDesign, Plan, RandomDesign, ScoreDesign, View
+from irteval.select.systematic import inclusion_probabilities, uniforms
+
+CRITERIA = ("score", "fisher", "random")
+OPEN, PENDING, ANSWERED, LOST = 0, 1, 2, 3
+LEAST_DRAWS = 25  # answers drawn by probability before a stop on the design-based width
+
+
+class Cohort:
+    """S subjects tested on one bank.
+
+    Args:
+        bank: the calibrated items.
+        subjects: ids, part of the seed of every draw.
+        criterion: ``score``, ``fisher`` or ``random``.
+        seed: of every draw.
+        available: whether a subject can be asked an item at all, ``[S, N]``; everything where None.
+        device: where tensors live.
+
+    Attributes:
+        state: open, pending, answered or lost, ``[S, N]``.
+        asked: items asked, ``[S]``.
+        steps: steps of the design so far, ``[S]``.
+    """
+
+    def __init__(
+        self,
+        bank: ItemBank,
+        subjects: Sequence[str],
+        *,
+        criterion: str = "score",
+        seed: int = 0,
+        available: NDArray[np.bool_] | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if criterion not in CRITERIA:
+            raise InputError(f"'{criterion}', wanted one of {', '.join(CRITERIA)}", field="criterion")
+        self.scorer = Scorer(bank, device)
+        self.subjects = tuple(subjects)
+        self.seed = seed
+        self.device = self.scorer.device
+        shape = (len(self.subjects), len(bank.items))
+        self._available = (
+            torch.ones(shape, dtype=torch.bool, device=self.device)
+            if available is None
+            else torch.as_tensor(available, dtype=torch.bool, device=self.device)
+        )
+        self.state = torch.zeros(shape, dtype=torch.int8, device=self.device)
+        self.asked = torch.zeros(shape[0], dtype=torch.long, device=self.device)
+        self._y = torch.full(shape, torch.nan, dtype=torch.float64, device=self.device)
+        # In the order of asking, [S, M]: item, step, inclusion probability, prediction when asked.
+        self._items = torch.zeros((shape[0], 0), dtype=torch.long, device=self.device)
+        self._step = torch.zeros_like(self._items)
+        self._inclusion = torch.zeros_like(self._items, dtype=torch.float64)
+        self._p = torch.zeros_like(self._inclusion)
+        # A step and score, [S, B, G]: sum of predictions over what was open, planned variance.
+        groups = len(self.scorer.names)
+        self._base = torch.zeros((shape[0], 0, groups), dtype=torch.float64, device=self.device)
+        self._planned = torch.zeros_like(self._base)
+        self.steps = torch.zeros_like(self.asked)
+        self._grid = AbilityGrid(bank.parameters, shape[0], self.device) if criterion == "fisher" else None
+        self._design = self._make_design(criterion)
+
+    def _make_design(self, criterion: str) -> Design:
+        if self._grid is not None:
+            return FisherDesign(self._grid.ranking, self._grid.nodes)
+        return RandomDesign() if criterion == "random" else ScoreDesign()
+
+    @property
+    def items_total(self) -> int:
+        """N, the items of the bank."""
+        return int(self.state.shape[1])
+
+    def open_items(self) -> Tensor:
+        """Items that can still be asked, ``[S]``."""
+        return ((self.state == OPEN) & self._available).sum(1)
+
+    def plan(self, rows: Tensor, limit: int, batch: int | None = None) -> Asked:
+        """Choose the next items of subjects that were asked equally many, and mark them as pending.
+
+        Args:
+            rows: numbers of subjects with open items, ``[R]``.
+            limit: at most so many items.
+            batch: items between two looks; the design's own schedule where None.
+        """
+        frame = self._frame(rows)
+        step = int(self.steps[rows].max())
+        plan = self._design.plan(self._view(rows, frame, step), min(limit, int(frame.sum(1).min())), batch)
+        self._record(rows, frame, plan, step)
+        drawn = torch.full(plan.items.shape, torch.nan, dtype=torch.float64, device=self.device)
+        return Asked(
+            plan.items, drawn if plan.inclusion is None else plan.inclusion.gather(1, plan.items), step
+        )
+
+    def restore(self, row: int, items: Sequence[int], inclusion: Sequence[float], step: int) -> None:
+        """Mark items as asked before, in another process or by another program, in one step of one subject.
+
+        Predictions are made anew from the answers to earlier steps. They do not depend on what this step
+        drew, which is all that the design-based score asks of them.
+
+        Args:
+            row: number of the subject.
+            items: item numbers.
+            inclusion: their inclusion probabilities; NaN where they were chosen.
+            step: the step they were asked in, after every step restored so far.
+        """
+        rows = torch.tensor([row], device=self.device)
+        asked = torch.tensor([list(items)], dtype=torch.long, device=self.device)
+        drawn = torch.tensor([list(inclusion)], dtype=torch.float64, device=self.device)
+        frame = self._frame(rows)
+        plan = Plan(asked)
+        if not bool(drawn.isnan().any()):
+            size, p = self._design.sizes(self._view(rows, frame, step))
+            everywhere = inclusion_probabilities(size, asked.shape[1]).scatter(1, asked, drawn)
+            plan = Plan(asked, everywhere, p)
+        self._record(rows, frame, plan, step)
+
+    def adopt(self, scores: Tensor) -> None:
+        """Take in answers ``[S, N]`` to items that were asked in a way nobody knows; NaN for none."""
+        known = ~scores.isnan()
+        longest = int(known.sum(1).max())
+        self._grow(longest, 1)
+        order = known.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :longest]
+        self._items[:, :longest] = order
+        self._step[:, :longest] = torch.where(known.gather(1, order), 0, -1)
+        self._p[:, :longest] = self.scorer.source_mean[order]
+        self.state[known] = ANSWERED
+        self._y[known] = scores[known]
+        self.asked[:] = known.sum(1)
+        self.steps[:] = 1
+
+    def _frame(self, rows: Tensor) -> Tensor:
+        return (self.state[rows] == OPEN) & self._available[rows]
+
+    def _view(self, rows: Tensor, frame: Tensor, step: int) -> View:
+        pending = (self.state[rows] == PENDING).sum(1)
+        waiting = torch.full((len(rows), int(pending.max())), -1, dtype=torch.long, device=self.device)
+        if waiting.shape[1]:
+            order = (self.state[rows] == PENDING).to(torch.int8).argsort(dim=1, descending=True, stable=True)
+            place = torch.arange(waiting.shape[1], device=self.device)
+            waiting = torch.where(place < pending[:, None], order[:, : waiting.shape[1]], -1)
+
+        def mixed() -> tuple[Tensor, Tensor]:
+            answers = self._answers(rows)
+            prediction = self.scorer.predict(answers)
+            model = self.scorer.model_score(prediction, answers)
+            return (model.weight[..., None] * prediction.probability).sum(1), model.in_range
+
+        return View(
+            asked=int(self.asked[rows].max()),
+            frame=frame,
+            rest=(self.state[rows] != ANSWERED).double(),
+            pending=waiting,
+            weights=self.scorer.weights[0],
+            source_mean=self.scorer.source_mean,
+            ability=lambda: self._ability(rows),
+            prediction=lambda: self.scorer.predict(self._answers(rows)),
+            mixed=mixed,
+            uniform=uniforms(self.seed, [self.subjects[r] for r in rows.tolist()], step).to(self.device),
+        )
+
+    def _ability(self, rows: Tensor) -> Tensor:
+        assert self._grid is not None  # only the Fisher design asks, and it comes with the grid
+        return self._grid.mean(rows)
+
+    def _answers(self, rows: Tensor) -> Answers:
+        answered = (self.state[rows] == ANSWERED).double()
+        y = self._y[rows].nan_to_num()
+        items = self._items[rows]
+        # Slots beyond a subject's own number of questions hold item 0 with weight 0.
+        used = self._step[rows] >= 0
+        return Answers(items, y.gather(1, items), answered.gather(1, items) * used, answered, y)
+
+    def _record(self, rows: Tensor, frame: Tensor, plan: Plan, step: int) -> None:
+        count = plan.items.shape[1]
+        first = int(self.asked[rows].max())
+        self._grow(first + count, step + 1)
+        place = torch.arange(first, first + count, device=self.device)
+        self._items[rows[:, None], place] = plan.items
+        self._step[rows[:, None], place] = step
+        if plan.inclusion is not None and plan.p is not None:
+            weights = self.scorer.weights
+            self._inclusion[rows[:, None], place] = plan.inclusion.gather(1, plan.items)
+            self._p[rows[:, None], place] = plan.p.gather(1, plan.items)
+            unasked = (self.state[rows] == OPEN).double()
+            self._base[rows, step] = (plan.p * unasked) @ weights.T
+            self._planned[rows, step] = torch.stack(
+                [planned_variance(w, plan.p, plan.inclusion, frame) for w in weights], -1
+            )
+        else:
+            self._p[rows[:, None], place] = self.scorer.source_mean[plan.items]
+        self.state[rows[:, None], plan.items] = PENDING
+        self.asked[rows] = first + count
+        self.steps[rows] = step + 1
+
+    def _grow(self, questions: int, steps: int) -> None:
+        """Room for more questions and steps; doubled, so that asking one by one costs no more."""
+        have = self._items.shape[1]
+        if questions > have:
+            more = max(questions, 2 * have) - have
+            pad = (0, more)
+            self._items = torch.nn.functional.pad(self._items, pad)
+            self._step = torch.nn.functional.pad(self._step, pad, value=-1)
+            self._inclusion = torch.nn.functional.pad(self._inclusion, pad, value=torch.nan)
+            self._p = torch.nn.functional.pad(self._p, pad)
+        have = self._base.shape[1]
+        if steps > have:
+            pad2 = (0, 0, 0, max(steps, 2 * have) - have)
+            self._base = torch.nn.functional.pad(self._base, pad2, value=torch.nan)
+            self._planned = torch.nn.functional.pad(self._planned, pad2, value=1.0)
+
+    def tell(self, rows: Tensor, items: Tensor, y: Tensor) -> None:
+        """Record answers, each ``[R, k]``; NaN stands for an answer that was lost (it stays missing)."""
+        lost = y.isnan()
+        self.state[rows[:, None], items] = torch.where(lost, LOST, ANSWERED).to(torch.int8)
+        self._y[rows[:, None], items] = y
+        if self._grid is not None:
+            self._grid.update(rows, items, y)
+
+    def design_score(self, rows: Tensor, group: int = 0) -> DesignScore:
+        """The design-based score of one of the scorer's names."""
+        items = self._items[rows]
+        state = self.state[rows].gather(1, items)
+        return pooled_design_score(
+            weights=self.scorer.weights[group][items],
+            y=self._y[rows].nan_to_num().gather(1, items),
+            p=self._p[rows],
+            inclusion=self._inclusion[rows],
+            step=self._step[rows],
+            answered=state == ANSWERED,
+            pending=state == PENDING,
+            base=self._base[rows][..., group],
+            planned=self._planned[rows][..., group],
+        )
+
+    def look(self, rows: Tensor, level: float, target: float | None = None) -> Look:
+        """The total score of subjects as it stands, and whether its half-width has reached the target.
+
+        A stop looks at widths, never at the answers' agreement: at the model's own width where the subject
+        is in range, with a margin; else at the design-based width, after at least 25 answers drawn by
+        probability. That one depends on the variance alone, so that stopping on it keeps its coverage (Chow
+        & Robbins 1965).
+        """
+        answers = self._answers(rows)
+        prediction = self.scorer.predict(answers)
+        model = self.scorer.model_score(prediction, answers)
+        design = self.design_score(rows)
+        combined = self.scorer.interval(model, design, answers, level)
+        by_model = by_design = torch.zeros(len(rows), dtype=torch.bool, device=self.device)
+        if target is not None:
+            alone = self.scorer.design_only_interval(design, answers, level)
+            by_model = (model.in_range >= 0.5) & (MODEL_MARGIN * combined.half_width <= target)
+            by_design = (design.draws >= LEAST_DRAWS) & (alone.half_width <= target) & ~by_model
+            combined = alone.where(by_design, combined)
+        return Look(rows, answers, prediction, model, combined, by_model | by_design, by_design, level)
+
+    def estimates(self, look: Look, warnings: Sequence[tuple[str, ...]] | None = None) -> list[Estimate]:
+        """Scores and intervals of the subjects of a look, the suite's benchmarks included.
+
+        Args:
+            look: what `look` saw.
+            warnings: lines for each subject.
+        """
+        intervals, ranges = [look.total], [look.model.in_range]
+        for group in range(1, len(self.scorer.names)):
+            model = self.scorer.model_score(look.prediction, look.answers, group)
+            design = self.design_score(look.rows, group)
+            combined = self.scorer.interval(model, design, look.answers, look.level, group)
+            alone = self.scorer.design_only_interval(design, look.answers, look.level, group)
+            intervals.append(alone.where(look.by_design, combined))
+            ranges.append(model.in_range)
+        names = [self.subjects[row] for row in look.rows.tolist()]
+        lines = [()] * len(names) if warnings is None else warnings
+        return self.scorer.estimates(names, look.answers, intervals, ranges, look.level, lines)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a plan asks: items ``[R, k]``, inclusion probabilities ``[R, k]`` (NaN where chosen), the step."""
+
+    items: Tensor
+    inclusion: Tensor
+    step: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """What `Cohort.look` saw of R subjects.
+
+    Attributes:
+        rows: their numbers, ``[R]``.
+        answers, prediction, model: what the total rests on.
+        total: score and interval of the total: design-based alone where the stop relied on it.
+        stop: whether the target is reached, ``[R]``.
+        by_design: whether by the design-based width, ``[R]``.
+        level: of the interval.
+    """
+
+    rows: Tensor
+    answers: Answers
+    prediction: Prediction
+    model: ModelScore
+    total: Interval
+    stop: Tensor
+    by_design: Tensor
+    level: float

@@ -1,0 +1,1 @@
+"""Drivers: thin adapters that run chosen items for real."""

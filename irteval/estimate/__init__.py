@@ -1,0 +1,1 @@
+"""Full-benchmark scores and intervals from answers to some items."""

@@ -1,0 +1,1 @@
+"""Which items to ask: criteria, and designs with known inclusion probabilities."""

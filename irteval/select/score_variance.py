@@ -1,0 +1,77 @@
+"""Ask what most reduces the variance of the full score, items still pending allowed for."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from irteval.calibrate.prediction import Prediction
+
+
+def score_variance_batch(
+    prediction: Prediction, weights: Tensor, frame: Tensor, rest: Tensor, pending: Tensor, count: int
+) -> Tensor:
+    """A batch chosen greedily by the expected reduction of the score's posterior variance.
+
+    Under hypothesis h with posterior covariance C and score gradient g, asking item i takes
+    ``f kappa² (F_iᵀ C g)² / (1 + f kappa² F_iᵀ C F_i)``, ``f = p (1 - p)``, off the variance ``gᵀ C g`` (the
+    rank-one update of a Gaussian posterior); hypotheses are averaged by their weight. The choice of an item
+    updates C as if it had been answered as expected, so that a batch does not ask the same thing twice;
+    items that are pending are treated alike.
+
+    Args:
+        prediction: for R subjects and N items.
+        weights: weight of each item in the score, ``[N]``.
+        frame: whether an item may be asked, ``[R, N]``.
+        rest: 1 for an item without an answer, ``[R, N]``.
+        pending: numbers of items asked and not answered yet, ``[R, m]``, −1 for none.
+        count: items to choose, at most the number in the frame of any row.
+
+    Returns:
+        Item numbers, ``[R, count]``.
+    """
+    covariance = [c.clone() for c in prediction.covariance]
+    gradient = prediction.gradient(weights, rest)
+    # t = F C g and q = F C F for every item; r = f kappa², its information on the linear predictor.
+    t, q, r = [], [], []
+    for g, c, kappa, curvature, fit in zip(
+        gradient,
+        covariance,
+        prediction.kappa,
+        prediction.split(prediction.curvature),
+        prediction.fits,
+        strict=True,
+    ):
+        t.append((c @ g[..., None])[..., 0] @ fit.features.T)
+        q.append(((fit.features @ c) * fit.features).sum(-1))
+        r.append(curvature * kappa**2)
+
+    def answer(items: Tensor, known: Tensor) -> None:
+        """Update every fit as if ``items [R]`` were answered, in the rows where ``known [R]`` is 1."""
+        for f, fit in enumerate(prediction.fits):
+            x = fit.features[items]
+            towards = torch.einsum("rtpq,rq->rtp", covariance[f], x)
+            at = items[:, None, None].expand(-1, t[f].shape[1], 1)
+            information = known[:, None] * r[f].gather(-1, at)[..., 0]
+            shrink = information / (1 + information * (towards * x[:, None]).sum(-1))
+            along = towards @ fit.features.T
+            t[f] -= (shrink * t[f].gather(-1, at)[..., 0])[..., None] * along
+            q[f] -= shrink[..., None] * along**2
+            covariance[f] -= shrink[..., None, None] * towards[..., :, None] * towards[..., None, :]
+
+    for column in pending.T:
+        answer(column.clamp_min(0), (column >= 0).to(weights))
+    hypothesis_weight = prediction.split(prediction.weight)
+    frame = frame.clone()
+    chosen = []
+    for _ in range(count):
+        gain = sum(
+            torch.einsum("rt,rtn->rn", w, information * slope**2 / (1 + information * spread))
+            for w, information, slope, spread in zip(hypothesis_weight, r, t, q, strict=True)
+        )
+        assert isinstance(gain, Tensor)
+        item = gain.masked_fill(~frame, -1).argmax(-1)
+        chosen.append(item)
+        frame.scatter_(-1, item[:, None], False)
+        answer(item, torch.ones_like(item, dtype=weights.dtype))
+    return torch.stack(chosen, -1)
