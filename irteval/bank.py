@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import metadata
@@ -277,7 +277,13 @@ class ItemBank:
                 f"(not '{stranger}'), wanted at least half of them"
             )
         self._check_benchmark(responses, known)
-        return responses.with_items(self.items)
+        matched = responses.with_items(self.items)
+        if known.all():
+            return matched
+        left_out = (
+            f"{(~known).sum()} of {known.size} items are not in bank '{self.info.name}' and are left out"
+        )
+        return replace(matched, notes=(*matched.notes, left_out))
 
     def _check_benchmark(self, responses: ResponseMatrix, known: NDArray[np.bool_]) -> None:
         """Positional ids such as ``17`` are in every benchmark: names tell them apart where there are any."""

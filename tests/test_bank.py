@@ -303,6 +303,8 @@ def test_responses_are_brought_into_the_banks_order(bank: ItemBank) -> None:
     assert matched.items == bank.items
     np.testing.assert_array_equal(matched.dense()[0, :2], [1, 1])
     assert matched.cells == 2
+    assert matched.notes == ("1 of 3 items are not in bank 'arc-challenge' and are left out",)
+    assert bank.match(matched).notes == matched.notes
 
 
 def test_responses_of_another_benchmark_are_refused(bank: ItemBank) -> None:

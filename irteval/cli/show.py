@@ -1,0 +1,49 @@
+"""``irteval show``: what a response table, a bank or a run folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from irteval.cli import reading
+from irteval.cli.console import Console
+from irteval.cli.flags import with_flags
+
+
+@with_flags
+def show(
+    console: Console,
+    path: Annotated[Path, typer.Argument(help="A response table, a bank's folder, or a run folder.")],
+    benchmark: reading.Benchmark = None,
+    items: reading.Items = None,
+    subjects: reading.Subjects = None,
+    trials: reading.Trials = None,
+    scale: reading.Scale = "share",
+    variant: reading.Variant = None,
+) -> None:
+    """Say what a response table, a bank or a run folder holds."""
+    from irteval.report import describe
+    from irteval.report.tables import estimates_table
+
+    if path.is_dir() and describe.is_run(path):
+        content = describe.run(path)
+    elif path.is_dir():
+        content = describe.bank(path)
+    else:
+        matrix = reading.read(
+            console,
+            [path],
+            benchmark=benchmark,
+            items=items,
+            subjects=subjects,
+            trials=trials,
+            scale=scale,
+            variant=variant,
+        )
+        content = describe.responses(matrix)
+    shown = [describe.table(content)]
+    if content.get("estimates"):
+        shown.append(estimates_table(describe.estimates(content)))
+    console.result({"path": str(path)} | content, *shown)

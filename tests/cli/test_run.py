@@ -1,0 +1,115 @@
+"""``irteval run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from irteval.estimate.result import Estimate
+from irteval.journal import RunFolder
+from tests.cli.conftest import BUDGET, ITEMS, Command, Files
+
+
+@pytest.fixture
+def replay(irteval: Command, files: Files) -> Command:
+    """A replay of the new subjects with more words."""
+
+    def call(*words: object):
+        return irteval("run", files.bank, "--driver", "replay", "--responses", files.new, *words)
+
+    return call
+
+
+def test_every_subject_gets_an_estimate(replay: Command) -> None:
+    result = replay("--budget", BUDGET, "--json")
+    assert result.code == 0, result.err
+    estimates = result.document["estimates"]
+    assert [estimate["subject"] for estimate in estimates] == [f"new-{i}" for i in range(6)]
+    for estimate in estimates:
+        assert set(estimate) == set(Estimate.__dataclass_fields__)
+        low, high = estimate["interval"]
+        assert 0 <= low <= estimate["score"] <= high <= 1
+        assert low < high
+        assert (estimate["items_asked"], estimate["items_total"]) == (BUDGET, ITEMS)
+        assert estimate["stopped"] == "budget"
+    assert "new-5" in replay("--budget", BUDGET).out
+
+
+def test_named_subjects_only(replay: Command) -> None:
+    estimates = replay("--budget", BUDGET, "--subject", "new-3", "--subject", "new-1", "--json").document
+    assert [estimate["subject"] for estimate in estimates["estimates"]] == ["new-3", "new-1"]
+    result = replay("--subject", "nobody", "--json")
+    assert (result.code, result.document["error"]["field"]) == (2, "subject")
+
+
+def test_the_same_seed_gives_the_same_numbers(replay: Command) -> None:
+    first, second, other = (replay("--budget", BUDGET, "--seed", seed, "--json").out for seed in (1, 1, 2))
+    assert first == second
+    assert first != other
+
+
+def test_a_missed_target_is_code_3_after_the_result(replay: Command) -> None:
+    result = replay("--budget", BUDGET, "--target", "0.001", "--json")
+    assert result.code == 3
+    assert len(result.document["estimates"]) == 6
+    assert "missed the target" in result.err
+
+
+def test_a_reached_target_is_code_0(replay: Command) -> None:
+    result = replay("--target", "0.3", "--json")
+    assert result.code == 0
+    assert {estimate["stopped"] for estimate in result.document["estimates"]} == {"target"}
+
+
+def test_calibrated_subjects_are_warned_of(irteval: Command, files: Files) -> None:
+    words = ("--driver", "replay", "--responses", files.responses, "--budget", BUDGET, "--subject", "old-00")
+    result = irteval("run", files.bank, *words, "--json")
+    assert any("calibrated" in warning for warning in result.document["estimates"][0]["warnings"])
+    assert "calibrated" in result.err
+
+
+def test_a_bank_of_another_benchmark_is_code_4(irteval: Command, files: Files, strangers: Path) -> None:
+    result = irteval("run", files.bank, "--driver", "replay", "--responses", strangers, "--json")
+    assert (result.code, result.document["error"]["code"]) == (4, "bank_mismatch")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"), [("--target", 0), ("--target", 1.5), ("--level", 1), ("--budget", 0)]
+)
+def test_settings_out_of_range_are_code_2(replay: Command, flag: str, value: float) -> None:
+    result = replay(flag, value, "--json")
+    assert (result.code, "error" in result.document) == (2, True)
+
+
+def test_a_run_goes_on_where_it_was(replay: Command, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    first = replay("--budget", BUDGET, "--out", out, "--json")
+    assert first.code == 0, first.err
+    journal = out / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 6 * BUDGET
+    journal.write_bytes(b"".join(lines[:40]) + lines[40][:25])
+    again = replay("--budget", BUDGET, "--out", out, "--json")
+    assert again.code == 0, again.err
+    told = RunFolder.open(out).told()
+    assert len(told) == len({(line.subject, line.item) for line in told}) == 6 * BUDGET
+    assert again.document["estimates"] == first.document["estimates"]
+
+
+def test_other_settings_in_the_folder_are_refused(replay: Command, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert replay("--budget", BUDGET, "--out", out).code == 0
+    result = replay("--budget", BUDGET + 1, "--out", out)
+    assert result.code == 2
+    assert "budget 12, now it is 13" in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_a_folder_in_use_is_refused(replay: Command, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert replay("--budget", BUDGET, "--out", out).code == 0
+    with RunFolder.open(out):
+        result = replay("--budget", BUDGET, "--out", out)
+    assert result.code == 2
+    assert "in use by process" in result.err
