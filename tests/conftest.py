@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 class Simulation(NamedTuple):
-    """A simulated test: abilities ``theta`` [N], slopes ``a`` and difficulties ``b`` [J], ``scores`` [N, J]."""
+    """A simulated test: abilities ``theta`` [N], slopes ``a``, difficulties ``b`` [J], ``scores`` [N, J]."""
 
     theta: NDArray[np.float64]
     a: NDArray[np.float64]

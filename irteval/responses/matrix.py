@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -351,9 +352,8 @@ class ResponseMatrix:
 
 
 def _check_unique(what: str, ids: tuple[str, ...]) -> None:
-    seen: set[str] = set()
     if len(set(ids)) < len(ids):
-        repeated = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+        repeated = Counter(ids).most_common(1)[0][0]
         raise InputError(f"{what} id '{repeated}' is there twice, wanted unique ids", field=what)
 
 

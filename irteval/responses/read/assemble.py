@@ -35,7 +35,9 @@ def assemble(
     facets = (variant,) if isinstance(variant, str) else tuple(variant)
     read = [read_cells(table, scale, facets) for table in tables]
     notes = [note for _, note in read]
-    cells = concatenate([part for part, _ in read])
+    cells = concatenate([part for part, _ in read], 1 if trials is None else trials)
+    if facets and not cells.layers.keys().isdisjoint({"probability", "step"}):
+        raise InputError("a designed sample (probability, step) has no variants", field=facets[0])
     item_table = _join(items, cells.item.texts, benchmark, notes)
     cells, benchmarks = resolve_benchmarks(cells, item_table, benchmark, notes)
     subject_ids, item_ids = cells.subject.texts, cells.item.texts
@@ -43,7 +45,7 @@ def assemble(
         cells = cells.take(np.flatnonzero(~missing))
     cells, repeats = collapse_repeats(cells)
     if repeats:
-        notes.append(f"{repeats} rows repeat a response with an equal score and were counted once")
+        notes.append(f"{repeats} responses repeat another one with an equal score and were left out")
     cells, categories = _categories_to_shares(cells, notes) if cells.scale == "ordinal" else (cells, None)
     if facets:
         counts = ", ".join(f"{name} ({len(facet.texts)})" for name, facet in cells.facets.items())

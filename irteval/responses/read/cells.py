@@ -88,32 +88,41 @@ class Cells:
         return source, row, source.columns[column]
 
 
-def concatenate(parts: Sequence[Cells]) -> Cells:
-    """The cells of several tables; a layer that a table lacks is missing there.
+def concatenate(parts: Sequence[Cells], trials: int) -> Cells:
+    """The cells of several tables.
+
+    Where only some have a column for trials or cost, the others have ``trials`` of them and an unknown cost.
 
     Raises:
-        InputError: tables of different scales, or a benchmark column that only some of them have.
+        InputError: tables of different scales, or a column for benchmark, probability or step that only some
+            of them have.
     """
     if len(parts) == 1:
         return parts[0]
     if len({part.scale for part in parts}) > 1:
         raise InputError("categories in some tables and shares in others, wanted one scale", field="score")
+    for name in ("benchmark", "probability", "step"):
+        has = [part.benchmark is not None if name == "benchmark" else name in part.layers for part in parts]
+        if any(has) and not all(has):
+            table = parts[has.index(False)].sources[0].table
+            raise table.error("no such column, wanted one as in the other tables", field=name)
     names = [name for name in KINDS if any(name in part.layers for part in parts)]
-    with_benchmark = [part.benchmark for part in parts if part.benchmark is not None]
-    if with_benchmark and len(with_benchmark) < len(parts):
-        lacking = next(part for part in parts if part.benchmark is None)
-        raise lacking.sources[0].table.error(
-            "no such column, wanted one as in the other tables", field="benchmark"
-        )
+    benchmarks = [part.benchmark for part in parts if part.benchmark is not None]
+    otherwise = {"trials": float(trials), "cost": np.nan}
     return Cells(
         merge([part.subject for part in parts]),
         merge([part.item for part in parts]),
         _join([part.scores for part in parts]),
         {
-            name: np.concatenate([part.layers.get(name, np.full(len(part.scores), np.nan)) for part in parts])
+            name: np.concatenate(
+                [
+                    part.layers[name] if name in part.layers else np.full(len(part.scores), otherwise[name])
+                    for part in parts
+                ]
+            )
             for name in names
         },
-        merge(with_benchmark) if with_benchmark else None,
+        merge(benchmarks) if benchmarks else None,
         {name: merge([part.facets[name] for part in parts]) for name in parts[0].facets},
         tuple(source for part in parts for source in part.sources),
         parts[0].scale,

@@ -26,21 +26,26 @@ def read_csv(path: Path) -> Table:
             each with its line.
     """
     content = text_of(path)
-    # The delimiter is the one that cuts the header into most fields.
-    delimiter = max(",;\t", key=lambda mark: len(next(_rows(content, mark))[1]))
-    line, header = next(_rows(content, delimiter))
-    names = [name.strip() for name in header]
+    marks = "\t" if path.suffix.lower() == ".tsv" else ",;\t"
+    delimiter = max(marks, key=lambda mark: _fit(content, mark))
+    line, names = next(_rows(content, delimiter))
     check_names(names, str(path), line)
     try:
         columns = pyarrow.csv.read_csv(
             pa.BufferReader(content),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(header, TEXT)),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, TEXT)),
         )
     except pa.ArrowInvalid as error:
         raise _fault(content, delimiter, len(names), str(path), error) from None
     line_of = partial(_line, content, delimiter)
-    return in_memory(columns.rename_columns(names), str(path), line_of, typed=False)
+    return in_memory(columns, str(path), line_of, typed=False)
+
+
+def _fit(content: bytes, delimiter: str) -> tuple[bool, int]:
+    """How well a delimiter explains the first rows: of one length, above 1, and as long as can be."""
+    lengths = [len(row) for _, row in islice(_rows(content, delimiter), 20)]
+    return len(set(lengths)) == 1 and lengths[0] > 1, lengths[0]
 
 
 def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:

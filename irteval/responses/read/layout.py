@@ -26,9 +26,9 @@ WANTED = {
 
 
 def find_column(names: Sequence[str], aliases: Sequence[str]) -> str | None:
-    """The column that goes by one of these names, in their order, whatever its case."""
-    by_lower = {name.lower(): name for name in reversed(names)}
-    return next((by_lower[alias] for alias in aliases if alias in by_lower), None)
+    """The column that goes by one of these names, in their order, whatever its case and outer spaces."""
+    plain = {name.strip().lower(): name for name in reversed(names)}
+    return next((plain[alias] for alias in aliases if alias in plain), None)
 
 
 def read_cells(table: Table, scale: Scale, variant: Sequence[str]) -> tuple[Cells, str]:

@@ -42,8 +42,9 @@ def read_side_tables(tables: Sequence[Table], aliases: Sequence[str], given: boo
         return None
     name = " and ".join(table.file or "the table" for table in tables)
     rows = pd.concat([_rows(table, aliases) for table in tables])
-    repeated = rows.reset_index().astype(str).duplicated().to_numpy()
-    return SideTable(name, rows[~repeated], given)
+    if not rows.index.is_unique:
+        rows = rows[~rows.reset_index().astype(str).duplicated().to_numpy()]
+    return SideTable(name, rows, given)
 
 
 def _rows(table: Table, aliases: Sequence[str]) -> pd.DataFrame:
