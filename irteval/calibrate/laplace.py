@@ -15,9 +15,9 @@ from torch.nn.functional import logsigmoid
 
 from irteval.calibrate.symmetric import outer_lower, unpack_lower
 
-MAX_STEPS = 50
-TOLERANCE = 1e-7
-MAX_MOVE = 2.0  # of a coefficient in one Newton step: a saturated start must not overshoot
+MAX_STEPS = 100
+TOLERANCE = 1e-6
+FULL_STEP = 1.0  # a Newton step that moves no logit further is safe as it is
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,11 @@ def laplace(
     """Posterior of beta in ``P(y_n = 1) = sigmoid(s_n (x_n @ beta + o_n))``, ``beta ~ N(mean, 1 /
     precision)``.
 
-    Newton's method on the log posterior, which is concave for a fixed scale s. Where the scale depends on
-    beta it is renewed before every step and held fixed within it. The evidence is Laplace's:
+    Newton's method on the log posterior, which is concave for a fixed scale s. A step that would move some
+    logit by d > 1 is shortened by log(1 + d) / d, which makes the method converge from any start (Sun and
+    Tran-Dinh, Generalized self-concordant functions, 2019, section 4.1): steep items would throw it to and
+    fro otherwise. Where the scale depends on beta it is renewed before every step and held fixed within it.
+    The evidence is Laplace's:
     ``log p(y | beta) + log p(beta) + P/2 log 2 pi - 1/2 log |H|`` at the mode (Bishop, Pattern Recognition
     and Machine Learning, 2006, section 4.4.1).
 
@@ -73,7 +76,9 @@ def laplace(
             gradient[..., None], _hessian_factor(outer, p, factor, weight, prior_precision)
         )[..., 0]
         move = step.abs().amax(-1, keepdim=True)
-        beta = beta + step * (MAX_MOVE / move.clamp_min(MAX_MOVE))
+        reach = (factor * weight[:, None] * (step @ features.mT)).abs()
+        farthest = torch.cat([torch.full_like(move, FULL_STEP), reach], -1).amax(-1, keepdim=True)
+        beta = beta + step * torch.where(farthest > FULL_STEP, farthest.log1p() / farthest, 1.0)
         if not bool((move > TOLERANCE).any()):
             break
     linear, factor = _linear(features, offset, beta, scale)
