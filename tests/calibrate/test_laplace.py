@@ -70,7 +70,9 @@ def test_mode_of_an_all_right_subject_is_the_published_map(right: int, a: float,
     assert one_ability(0, right, a).solve().mean.item() == pytest.approx(-mode, abs=1e-4)
 
 
-@pytest.mark.parametrize(("right", "wrong", "a", "b"), [(30, 20, 1.0, 0.3), (50, 10, 0.7, -1.0), (20, 20, 2.0, 1.0)])
+@pytest.mark.parametrize(
+    ("right", "wrong", "a", "b"), [(30, 20, 1.0, 0.3), (50, 10, 0.7, -1.0), (20, 20, 2.0, 1.0)]
+)
 def test_moments_and_evidence_match_quadrature(right: int, wrong: int, a: float, b: float) -> None:
     posterior = one_ability(right, wrong, a, b).solve()
 
@@ -97,9 +99,7 @@ def test_agrees_with_a_general_optimiser() -> None:
         for t in range(2):
             mean, precision = problem.prior_mean[t].numpy(), problem.prior_precision[t].numpy()
 
-            def loss(
-                beta: np.ndarray, x=x, o=o, y=y, weight=weight, mean=mean, precision=precision
-            ) -> float:
+            def loss(beta: np.ndarray, x=x, o=o, y=y, weight=weight, mean=mean, precision=precision) -> float:
                 eta = x @ beta + o
                 fit = (weight * (y * log_expit(eta) + (1 - y) * log_expit(-eta))).sum()
                 return float(-fit + (precision * (beta - mean) ** 2).sum() / 2)
@@ -108,7 +108,9 @@ def test_agrees_with_a_general_optimiser() -> None:
             np.testing.assert_allclose(posterior.mean[s, t], found.x, atol=1e-4)
             p = expit(x @ found.x + o)
             hessian = (x.T * (weight * p * (1 - p))) @ x + np.diag(precision)
-            np.testing.assert_allclose(posterior.covariance[s, t], np.linalg.inv(hessian), rtol=1e-3, atol=1e-6)
+            np.testing.assert_allclose(
+                posterior.covariance[s, t], np.linalg.inv(hessian), rtol=1e-3, atol=1e-6
+            )
             evidence = -found.fun + np.log(precision).sum() / 2 - np.linalg.slogdet(hessian)[1] / 2
             assert posterior.log_evidence[s, t].item() == pytest.approx(evidence, abs=1e-6)
 
@@ -141,7 +143,8 @@ def test_a_share_counts_as_that_many_answers() -> None:
 def test_a_huge_precision_fixes_a_coefficient_and_costs_no_evidence() -> None:
     problem = drawn(4)
     fixed = problem._replace(
-        prior_mean=torch.tensor([[0.0, 0.3, 0.0]]).double(), prior_precision=torch.tensor([[1.0, 1e8, 1.0]]).double()
+        prior_mean=torch.tensor([[0.0, 0.3, 0.0]]).double(),
+        prior_precision=torch.tensor([[1.0, 1e8, 1.0]]).double(),
     )
     without = Problem(
         problem.features[..., [0, 2]],
@@ -151,7 +154,9 @@ def test_a_huge_precision_fixes_a_coefficient_and_costs_no_evidence() -> None:
         torch.zeros(1, 2).double(),
         torch.ones(1, 2).double(),
     )
-    torch.testing.assert_close(fixed.solve().mean[..., 1], torch.full((3, 1), 0.3).double(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        fixed.solve().mean[..., 1], torch.full((3, 1), 0.3).double(), atol=1e-5, rtol=0
+    )
     torch.testing.assert_close(fixed.solve().log_evidence, without.solve().log_evidence, atol=1e-4, rtol=0)
 
 
