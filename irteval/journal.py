@@ -273,8 +273,9 @@ class RunFolder:
     def responses(self) -> ResponseMatrix:
         """The told responses as a matrix, the last one of each subject and item.
 
-        Errors and timeouts count as the run's setting ``errors`` says: ``wrong``, or missing. Trials, steps
-        and probabilities are layers of the matrix where every response has one.
+        Errors and timeouts count as the run's setting ``errors`` says: ``wrong``, or missing. Steps and
+        probabilities are layers of the matrix where every response has a step, trials where every one has
+        some; a probability is NaN where the item was chosen, not drawn.
 
         Raises:
             InputError: no response was told yet, or a line can't be read.
@@ -286,14 +287,19 @@ class RunFolder:
             raise InputError("no response was told yet", file=str(self.path / TOLD_FILE))
         subjects = sorted({line.subject for line in lines})
         items = sorted({line.item for line in lines})
-        layers = {name: [getattr(line, name) for line in lines] for name in ("trials", "step", "probability")}
+        layers = {name: [getattr(line, name) for line in lines] for name in ("trials", "step")}
+        layers = {name: values for name, values in layers.items() if None not in values}
+        if "step" in layers:
+            layers["probability"] = [
+                np.nan if line.probability is None else line.probability for line in lines
+            ]
         return ResponseMatrix.from_cells(
             subjects,
             items,
             np.searchsorted(subjects, [line.subject for line in lines]),
             np.searchsorted(items, [line.item for line in lines]),
             [score for _, score in scored if score is not None],
-            **{name: values for name, values in layers.items() if None not in values},
+            **layers,
         )
 
     def write_trajectory(self, trajectory: pd.DataFrame) -> None:

@@ -223,7 +223,7 @@ def test_trajectory_and_estimates(tmp_path: Path) -> None:
 def test_told_responses_as_a_matrix(tmp_path: Path) -> None:
     told = [
         line("b", 0.0, step=0, probability=0.5),
-        line("a", 1.0, step=1, probability=0.25),
+        line("a", 1.0, step=1),
         line("b", 1.0, step=0, probability=0.5),
         line("a", None, subject="r", status="error", step=0, probability=1.0),
     ]
@@ -234,7 +234,7 @@ def test_told_responses_as_a_matrix(tmp_path: Path) -> None:
         responses = folder.responses()
     assert (responses.subjects, responses.items) == (("s",), ("a", "b"))
     np.testing.assert_array_equal(responses.dense(), [[1, 1]])
-    np.testing.assert_array_equal(responses.probability, [[0.25, 0.5]])
+    np.testing.assert_array_equal(responses.probability, [[np.nan, 0.5]])
     np.testing.assert_array_equal(responses.step, [[1, 0]])
     with RunFolder.create(tmp_path / "wrong", {"errors": "wrong"}) as folder:
         folder.append_told(told)

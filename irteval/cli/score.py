@@ -27,9 +27,10 @@ def score(
 ) -> None:
     """Estimate the full score of each subject from whichever items it answered."""
     from irteval.bank import ItemBank
-    from irteval.estimate.score import score as score_responses
+    from irteval.device import torch_device
     from irteval.journal import RunFolder
     from irteval.report.tables import estimates_table
+    from irteval.scoring import score as score_responses
 
     item_bank = ItemBank.load(bank)
     if len(responses) == 1 and responses[0].is_dir():
@@ -47,7 +48,8 @@ def score(
             scale=scale,
             variant=variant,
         )
-    estimates = score_responses(item_bank, reading.match(console, item_bank, answered), level=level)
+    matched = reading.match(console, item_bank, answered)
+    estimates = score_responses(item_bank, matched, level=level, device=str(torch_device(console.device)))
     document = {"estimates": [estimate.to_json() for estimate in estimates]}
     console.result(document, estimates_table(estimates))
     console.warnings(estimates)

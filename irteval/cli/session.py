@@ -11,6 +11,7 @@ import typer
 from irteval.cli import testing
 from irteval.cli.console import Console
 from irteval.cli.flags import with_flags
+from irteval.errors import InputError
 
 if TYPE_CHECKING:
     from irteval.session import Session
@@ -81,6 +82,8 @@ def tell(
     from irteval.journal import read_answers
     from irteval.session import Response
 
+    if answers != "-" and not Path(answers).is_file():
+        raise InputError("no such file", file=answers)
     content = sys.stdin.buffer.read() if answers == "-" else Path(answers).read_bytes()
     told = read_answers(content, answers)
     session = _resume(console, folder)

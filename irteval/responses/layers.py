@@ -72,12 +72,15 @@ def compact_scores(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def unfit(name: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where the layer ``name`` can't hold a value; a cost may be unknown (NaN), nothing else may."""
+    """Where the layer ``name`` can't hold a value.
+
+    NaN stands for an unknown cost, and for an item that was chosen, not drawn with a probability.
+    """
     kind = KINDS[name]
     good = (values >= kind.lowest) & (values <= kind.highest)
     if issubclass(kind.dtype, np.integer):
         good &= values == np.floor(values)
-    return ~(good | np.isnan(values)) if name == "cost" else ~good
+    return ~(good | np.isnan(values)) if name in ("cost", "probability") else ~good
 
 
 def compact_layer(name: str, values: NDArray[Any], observed: NDArray[np.bool_]) -> NDArray[Any]:

@@ -40,7 +40,8 @@ class ResponseMatrix:
             with NaN for missing. Sparse: int8 or float64.
         trials: the number of trials n that a score is the share of, k = score * n; int32, 0 where missing.
             None where every response is a single one.
-        probability: inclusion probability of a cell in a designed sample; NaN where missing.
+        probability: inclusion probability of a cell in a designed sample; NaN where missing, or
+            where the item was chosen, not drawn.
         step: at which step of the design the cell was asked; int32, -1 where missing.
         cost: what a response cost; NaN where unknown.
         categories: C where the scores stand for ordered categories: category = score * (C - 1).
