@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,8 @@ from irteval.errors import InputError
 from irteval.responses.read.table import Table, check_names, in_memory, text_of
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
+# Rows are parsed in blocks of bytes, and one has to fit: a wide table of 100,000 items has rows of megabytes.
+LONGEST_ROW = 2**26
 
 
 def read_csv(path: Path) -> Table:
@@ -28,11 +31,12 @@ def read_csv(path: Path) -> Table:
     content = text_of(path)
     marks = "\t" if path.suffix.lower() == ".tsv" else ",;\t"
     delimiter = max(marks, key=lambda mark: _fit(content, mark))
-    line, names = next(_rows(content, delimiter))
+    line, names = next(_rows(content, delimiter), (1, []))
     check_names(names, str(path), line)
     try:
         columns = pyarrow.csv.read_csv(
             pa.BufferReader(content),
+            read_options=pyarrow.csv.ReadOptions(block_size=LONGEST_ROW),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, TEXT)),
         )
@@ -45,21 +49,26 @@ def read_csv(path: Path) -> Table:
 def _fit(content: bytes, delimiter: str) -> tuple[bool, int]:
     """How well a delimiter explains the first rows: of one length, above 1, and as long as can be."""
     lengths = [len(row) for _, row in islice(_rows(content, delimiter), 20)]
-    return len(set(lengths)) == 1 and lengths[0] > 1, lengths[0]
+    return len(set(lengths)) == 1 and lengths[0] > 1, max(lengths, default=0)
 
 
 def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the line it begins on; only for the header and for errors."""
+    """Rows that are not blank, each with the line it begins on; only for the header and for errors.
+
+    They end before a field of more than 131,072 characters, the most that the standard library reads.
+    """
     reader = csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8", newline=""), delimiter=delimiter)
     line = 1
-    for row in reader:
-        if row:
-            yield line, row
-        line = reader.line_num + 1
+    with suppress(csv.Error):
+        for row in reader:
+            if row:
+                yield line, row
+            line = reader.line_num + 1
 
 
-def _line(content: bytes, delimiter: str, row: int) -> int:
-    return next(islice(_rows(content, delimiter), row + 1, None))[0]
+def _line(content: bytes, delimiter: str, row: int) -> int | None:
+    line, _ = next(islice(_rows(content, delimiter), row + 1, None), (None, None))
+    return line
 
 
 def _fault(content: bytes, delimiter: str, width: int, file: str, error: pa.ArrowInvalid) -> InputError:

@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from irteval.responses.layers import KINDS, missing_of, unfit
 from irteval.responses.read.cells import Cells, Scale, Source
 from irteval.responses.read.table import Table
-from irteval.responses.read.values import Coded, read_ids, read_numbers, read_texts, recode
+from irteval.responses.read.values import (
+    Coded,
+    UnreadableError,
+    read_ids,
+    read_numbers,
+    read_texts,
+    recode,
+)
 
 # The first name is ours, the others are accepted for it.
 SUBJECT = ("subject", "model_id", "model", "subject_id")
@@ -81,42 +89,52 @@ def _read_long(
 
 def _read_scores(table: Table, found: dict[str, str], scale: Scale) -> tuple[NDArray[Any], Scale, str]:
     """Scores of a long table, their scale, and the column they are from."""
-    if "score" in found:
-        return _read_column(table, found["score"], scale), scale, found["score"]
-    if "category" in found:
-        return _read_column(table, found["category"], "ordinal"), "ordinal", found["category"]
+    if "score" in found or "category" in found:
+        name = found["score"] if "score" in found else found["category"]
+        scale = scale if "score" in found else "ordinal"
+        try:
+            return _scores(table.column(name), scale), scale, name
+        except UnreadableError as error:
+            raise table.error(error.message, error.position, name) from None
     if not {"successes", "trials"} <= found.keys():
         raise table.error(f"no column for the score among {', '.join(table.names)}", field="score")
-    successes, trials = (
-        np.asarray(read_numbers(table, found[name], "a whole number"), dtype=np.float64)
-        for name in ("successes", "trials")
-    )
+    successes = _read_plain(table, found["successes"], "a whole number")
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = successes / trials
-    _check(table, shares, found["successes"], "share")
+        shares = successes / _read_plain(table, found["trials"], "a whole number")
+    try:
+        _check(shares, "share")
+    except UnreadableError as error:
+        raise table.error(error.message, error.position, found["successes"]) from None
     return shares, scale, found["successes"]
 
 
-def _read_column(table: Table, name: str, scale: Scale) -> NDArray[Any]:
-    """Scores in one column: int8 where it holds 0 and 1 only, without a gap, else float64."""
-    values = read_numbers(table, name, WANTED[scale])
-    _check(table, values, name, scale)
+def _scores(column: Any, scale: Scale) -> NDArray[Any]:
+    """Scores in an arrow column: int8 where it holds 0 and 1 only, without a gap, else float64."""
+    values = read_numbers(column, WANTED[scale])
+    _check(values, scale)
     if values.dtype.kind in "iu" and values.max() <= 1:
         return values.astype(np.int8)
     return values.astype(np.float64)
 
 
-def _check(table: Table, values: NDArray[Any], name: str, scale: Scale) -> None:
+def _check(values: NDArray[Any], scale: Scale) -> None:
     highest = 1.0 if scale == "share" else np.finfo(np.float64).max
     bad = (values < 0) | (values > highest)
     if bad.any():
-        row = int(np.argmax(bad))
+        position = int(np.argmax(bad))
         hint = "; ordered categories are read with --scale ordinal" if scale == "share" else ""
-        raise table.error(f"score {values[row]:g}, wanted {WANTED[scale]}{hint}", row, name)
+        raise UnreadableError(f"score {values[position]:g}, wanted {WANTED[scale]}{hint}", position)
+
+
+def _read_plain(table: Table, name: str, wanted: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(read_numbers(table.column(name), wanted), dtype=np.float64)
+    except UnreadableError as error:
+        raise table.error(error.message, error.position, name) from None
 
 
 def _read_layer(table: Table, name: str, column: str, observed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    values = np.asarray(read_numbers(table, column, KINDS[name].wanted), dtype=np.float64)
+    values = _read_plain(table, column, KINDS[name].wanted)
     bad = observed & unfit(name, values)
     if bad.any():
         row = int(np.argmax(bad))
@@ -133,21 +151,39 @@ def _read_wide(table: Table, scale: Scale, variant: Sequence[str]) -> tuple[Cell
     if variant:
         raise table.error("a wide table has no variant columns, wanted a long one", field=variant[0])
     subjects = read_ids(table, subject)
-    columns = [_read_column(table, item, scale) for item in items]
-    scores = np.stack(columns, axis=1)
     order = recode(items, np.arange(len(items), dtype=np.int32))
     cells = Cells(
         Coded(subjects.texts, np.repeat(subjects.codes, len(items))),
         Coded(order.texts, np.tile(order.codes, table.rows)),
-        scores.reshape(-1),
+        _read_block(table, items, scale).reshape(-1),
         {},
         None,
         {},
-        (Source(table, scores.size, tuple(items), ()),),
+        (Source(table, table.rows * len(items), tuple(items), ()),),
         scale,
     )
     note = f"wide table of {table.rows} rows, subject in '{subject}', {len(items)} items"
     return cells, _located(table, note)
+
+
+def _read_block(table: Table, items: Sequence[str], scale: Scale) -> NDArray[Any]:
+    """Scores ``[rows, items]``; columns of one type are read in one go, for there may be very many."""
+    by_type: dict[Any, list[int]] = {}
+    columns = table.read(items).columns
+    for j, column in enumerate(columns):
+        by_type.setdefault(column.type, []).append(j)
+    blocks = []
+    for kind, members in by_type.items():
+        stacked = pa.chunked_array([chunk for j in members for chunk in columns[j].chunks], kind)
+        try:
+            blocks.append(_scores(stacked, scale).reshape(len(members), table.rows))
+        except UnreadableError as error:
+            member, row = divmod(error.position or 0, table.rows)
+            raise table.error(
+                error.message, None if error.position is None else row, items[members[member]]
+            ) from None
+    back = np.argsort(np.concatenate(list(by_type.values())))
+    return np.concatenate(blocks)[back].T
 
 
 def _long_note(table: Table, found: dict[str, str], aside: tuple[str, ...]) -> str:

@@ -24,7 +24,7 @@ class Table:
         rows: how many rows it holds; at least one.
         read: gives the columns of these names as an arrow table.
         line: the line of the file, from 1, on which a row (from 0) begins; for binary files its row number
-            from 1.
+            from 1; None where it can't be told.
         typed: False where every value is text because the format knows no types.
     """
 
@@ -32,7 +32,7 @@ class Table:
     names: tuple[str, ...]
     rows: int
     read: Callable[[Sequence[str]], Any]
-    line: Callable[[int], int]
+    line: Callable[[int], int | None]
     typed: bool = True
 
     def __post_init__(self) -> None:
@@ -63,7 +63,9 @@ def check_names(names: Sequence[str], file: str | None, line: int | None = None)
         seen.add(name)
 
 
-def in_memory(columns: Any, file: str | None, line: Callable[[int], int], *, typed: bool = True) -> Table:
+def in_memory(
+    columns: Any, file: str | None, line: Callable[[int], int | None], *, typed: bool = True
+) -> Table:
     """A table whose arrow columns are all in memory."""
     return Table(file, tuple(columns.column_names), columns.num_rows, columns.select, line, typed)
 

@@ -85,40 +85,45 @@ def recode(texts: Sequence[str | None], codes: NDArray[np.int32]) -> Coded:
     return Coded(tuple(values), new[codes])
 
 
-def read_numbers(table: Table, name: str, wanted: str) -> NDArray[Any]:
-    """The numbers in a column; true and yes are 1, false and no are 0, blank and NaN are missing.
+class UnreadableError(ValueError):
+    """A value that is not what was wanted: which, and at what position of its column if at one."""
+
+    def __init__(self, message: str, position: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+
+
+def read_numbers(column: Any, wanted: str) -> NDArray[Any]:
+    """The numbers in an arrow column; true and yes are 1, false and no are 0, blank and NaN are missing.
 
     Text may use a decimal comma.
 
     Returns:
-        An array of the column's own numeric type where nothing can be missing in it, else float64 with NaN
-        for missing.
+        An array of the column's own type where that is of integers and none is missing, else float64 with
+        NaN for missing.
 
     Raises:
-        InputError: a value that is no number; its line, and ``wanted``, are in the message.
+        UnreadableError: a value that is no number; ``wanted`` is in its message.
     """
-    column = table.column(name)
     if pa.types.is_dictionary(column.type) and not _is_text(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    if pa.types.is_integer(column.type) and column.null_count == 0:
+    kind = column.type
+    if pa.types.is_integer(kind) and column.null_count == 0:
         return np.asarray(column.to_numpy())
-    if (
-        pa.types.is_integer(column.type)
-        or pa.types.is_floating(column.type)
-        or pa.types.is_decimal(column.type)
-    ):
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
-    if pa.types.is_null(column.type):
-        return np.full(table.rows, np.nan)
-    if not _is_text(column.type):
-        raise table.error(f"values of type {column.type}, wanted {wanted}", field=name)
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if not _is_text(kind):
+        raise UnreadableError(f"values of type {kind}, wanted {wanted}")
     texts, codes = _dictionary(column)
     numbers, bad = _parse([*texts, None])  # code -1, no text, finds the last: missing
     if bad.any() and bad[codes].any():
-        row = int(np.argmax(bad[codes]))
-        raise table.error(f"'{texts[codes[row]]}', wanted {wanted}", row, name)
+        position = int(np.argmax(bad[codes]))
+        raise UnreadableError(f"'{texts[codes[position]]}', wanted {wanted}", position)
     return numbers[codes]
 
 

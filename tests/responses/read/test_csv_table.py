@@ -39,6 +39,16 @@ def test_another_delimiter_within_names(write: Writer) -> None:
     assert matrix.items == ("a;b;c", "d;e,f")
 
 
+def test_long_texts_and_long_rows(write: Writer) -> None:
+    """A prompt of 200,000 characters beside the score, and a header of two megabytes."""
+    prompt = "word " * 40_000
+    assert read_responses(write(f"subject,item,score,prompt\na,x,1,{prompt}\na,y,0,{prompt}\n")).cells == 2
+    items = [f"a-rather-long-benchmark-name/question-{j}" for j in range(50_000)]
+    matrix = read_responses(write(",".join(["model", *items]) + "\na" + ",1" * 50_000 + "\n"))
+    assert matrix.shape == (1, 50_000)
+    assert matrix.scores.all()
+
+
 def test_a_tsv_and_blank_lines(write: Writer) -> None:
     path = write("\nsubject\titem\tscore\n\na\tx\t1\n\n\nb\tx\tbanana\n", "responses.tsv")
     with pytest.raises(InputError, match="'banana'") as refused:

@@ -45,6 +45,20 @@ def test_a_fault_in_a_wide_table_names_the_item(write: Writer) -> None:
     assert (refused.value.line, refused.value.field) == (3, "q2")
 
 
+def test_wide_columns_of_several_types() -> None:
+    frame = pd.DataFrame(
+        {"model": ["b", "a"], "q3": ["yes", None], "q1": [True, False], "q2": [0.5, np.nan], "q0": [1, 0]}
+    )
+    matrix = ResponseMatrix.from_frame(frame)
+    assert matrix.items == ("q0", "q1", "q2", "q3")
+    nan = np.nan
+    np.testing.assert_array_equal(matrix.dense(), [[0, 0, nan, nan], [1, 1, 0.5, 1]])
+    frame["q2"] = [0.5, 1.5]
+    with pytest.raises(InputError, match=r"score 1\.5") as refused:
+        ResponseMatrix.from_frame(frame)
+    assert (refused.value.line, refused.value.field) == (2, "q2")
+
+
 @pytest.mark.parametrize(
     ("header", "field"),
     [("subject,score,x", "item"), ("item,score,x", "subject"), ("subject,item,x", "score")],
