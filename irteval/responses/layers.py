@@ -74,13 +74,14 @@ def compact_scores(values: NDArray[Any]) -> NDArray[Any]:
 def unfit(name: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Where the layer ``name`` can't hold a value.
 
-    NaN stands for an unknown cost, and for an item that was chosen, not drawn with a probability.
+    NaN stands for an unknown cost or step, and for an item that was chosen, not drawn with a probability;
+    only trials have to be known.
     """
     kind = KINDS[name]
     good = (values >= kind.lowest) & (values <= kind.highest)
     if issubclass(kind.dtype, np.integer):
         good &= values == np.floor(values)
-    return ~(good | np.isnan(values)) if name in ("cost", "probability") else ~good
+    return ~good if name == "trials" else ~(good | np.isnan(values))
 
 
 def compact_layer(name: str, values: NDArray[Any], observed: NDArray[np.bool_]) -> NDArray[Any]:
@@ -97,7 +98,7 @@ def compact_layer(name: str, values: NDArray[Any], observed: NDArray[np.bool_]) 
     if bad.any():
         found = number[tuple(int(axis[0]) for axis in np.nonzero(bad))]
         raise InputError(f"{found:g}, wanted {kind.wanted}", field=name)
-    return np.where(observed, number, kind.missing).astype(kind.dtype)
+    return np.where(observed & ~np.isnan(number), number, kind.missing).astype(kind.dtype)
 
 
 def round_to_trials(scores: NDArray[Any], trials: NDArray[np.int32]) -> NDArray[Any]:

@@ -61,7 +61,7 @@ def read_responses(
         paths: parquet, CSV (comma, semicolon or tab) or JSON lines; several are put together.
         benchmark: keep the items of this benchmark only.
         variant: columns of facets crossed with items (prompt template, judge); a score is the mean over them.
-        trials: n of every response where there is no column ``trials``.
+        trials: n of a response where the column ``trials`` is blank or not there; 1 where None.
         scale: ``ordinal`` reads ordered categories 0 … C - 1, which become the shares k / (C - 1).
         items, subjects: tables to join in place of those beside the files.
 

@@ -33,9 +33,10 @@ def assemble(
     if scale not in ("share", "ordinal"):
         raise InputError(f"'{scale}', wanted share or ordinal", field="scale")
     facets = (variant,) if isinstance(variant, str) else tuple(variant)
-    read = [read_cells(table, scale, facets) for table in tables]
+    single = 1 if trials is None else trials
+    read = [read_cells(table, scale, facets, single) for table in tables]
     notes = [note for _, note in read]
-    cells = concatenate([part for part, _ in read], 1 if trials is None else trials)
+    cells = concatenate([part for part, _ in read], single)
     if facets and not cells.layers.keys().isdisjoint({"probability", "step"}):
         raise InputError("a designed sample (probability, step) has no variants", field=facets[0])
     item_table = _join(items, cells.item.texts, benchmark, notes)

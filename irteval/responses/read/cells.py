@@ -153,7 +153,7 @@ def collapse_repeats(cells: Cells) -> tuple[Cells, int]:
     repeats = np.flatnonzero(key[order[1:]] == key[order[:-1]])
     earlier, later = order[repeats], order[repeats + 1]
     for name, layer in {"score": cells.scores, **cells.layers}.items():
-        differs = layer[earlier] != layer[later]
+        differs = (layer[earlier] != layer[later]) & ~(missing_of(layer[earlier]) & missing_of(layer[later]))
         if name != "cost" and differs.any():
             pair = int(np.argmax(differs))
             raise _unequal(cells, name, layer, *sorted((int(earlier[pair]), int(later[pair]))))

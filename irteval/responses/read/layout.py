@@ -39,11 +39,17 @@ def find_column(names: Sequence[str], aliases: Sequence[str]) -> str | None:
     return next((plain[alias] for alias in aliases if alias in plain), None)
 
 
-def read_cells(table: Table, scale: Scale, variant: Sequence[str]) -> tuple[Cells, str]:
+def read_cells(table: Table, scale: Scale, variant: Sequence[str], trials: int) -> tuple[Cells, str]:
     """The cells of a table, and a note on how it was read.
 
     A table is long where it has columns for at least two of subject, item and score, else wide: its first
     column the subject, every other one an item.
+
+    Args:
+        table: what a reader found.
+        scale: of its column ``score``; a column ``category`` is ordinal whatever this is.
+        variant: columns of facets.
+        trials: of a response where the column ``trials`` is blank.
 
     Raises:
         InputError: a column that is missing, or a value that can't be read, with its line and column.
@@ -54,12 +60,12 @@ def read_cells(table: Table, scale: Scale, variant: Sequence[str]) -> tuple[Cell
     found = {role: name for role, name in columns.items() if name is not None}
     has_score = "score" in found or "category" in found or {"successes", "trials"} <= found.keys()
     if ("subject" in found) + ("item" in found) + has_score >= 2:
-        return _read_long(table, found, scale, variant)
+        return _read_long(table, found, scale, variant, trials)
     return _read_wide(table, scale, variant)
 
 
 def _read_long(
-    table: Table, found: dict[str, str], scale: Scale, variant: Sequence[str]
+    table: Table, found: dict[str, str], scale: Scale, variant: Sequence[str], trials: int
 ) -> tuple[Cells, str]:
     for role, aliases in (("subject", SUBJECT), ("item", ITEM)):
         if role not in found:
@@ -72,7 +78,11 @@ def _read_long(
             raise table.error(f"no column for the variant among {', '.join(table.names)}", field=name)
     scores, scale, score_column = _read_scores(table, found, scale)
     observed = ~missing_of(scores)
-    layers = {name: _read_layer(table, name, found[name], observed) for name in KINDS if name in found}
+    layers = {
+        name: _read_layer(table, name, found[name], observed, blank=trials if name == "trials" else np.nan)
+        for name in KINDS
+        if name in found
+    }
     aside = tuple(name for name in table.names if name not in {*found.values(), *variant})
     cells = Cells(
         read_ids(table, found["subject"]),
@@ -133,8 +143,11 @@ def _read_plain(table: Table, name: str, wanted: str) -> NDArray[np.float64]:
         raise table.error(error.message, error.position, name) from None
 
 
-def _read_layer(table: Table, name: str, column: str, observed: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _read_layer(
+    table: Table, name: str, column: str, observed: NDArray[np.bool_], blank: float
+) -> NDArray[np.float64]:
     values = _read_plain(table, column, KINDS[name].wanted)
+    values = np.where(np.isnan(values), blank, values)
     bad = observed & unfit(name, values)
     if bad.any():
         row = int(np.argmax(bad))

@@ -115,7 +115,6 @@ def test_trials_probability_step_and_cost(write: Writer) -> None:
     [
         ("trials", "0", "a whole number of at least 1"),
         ("trials", "2.5", "a whole number of at least 1"),
-        ("trials", "", "a whole number of at least 1"),
         ("trials", "five", "a whole number of at least 1"),
         ("probability", "0", r"a number in \(0, 1\]"),
         ("probability", "1.5", r"a number in \(0, 1\]"),
@@ -128,6 +127,16 @@ def test_a_bad_value_beside_a_score_is_refused(write: Writer, column: str, value
     with pytest.raises(InputError, match=wanted) as refused:
         read_responses(path)
     assert (refused.value.line, refused.value.field) == (3, column)
+
+
+def test_blanks_beside_a_score(write: Writer) -> None:
+    """As in a session's journal: one trial, an item that was chosen, a cost that nobody knows."""
+    path = write("subject,item,score,trials,probability,step,cost\na,x,1,,,,\na,y,0,4,0.5,2,\na,x,1,,,,\n")
+    matrix = read_responses(path)
+    np.testing.assert_array_equal(matrix.trials, [[1, 4]])
+    np.testing.assert_array_equal(matrix.probability, [[np.nan, 0.5]])
+    np.testing.assert_array_equal(matrix.step, [[-1, 2]])
+    np.testing.assert_array_equal(read_responses(path, trials=3).trials, [[3, 4]])
 
 
 def test_trials_for_the_whole_table(write: Writer) -> None:
