@@ -63,7 +63,8 @@ def pooled_design_score(
     """Pool the complete blocks.
 
     A block with a pending answer waits. An item whose answer was lost stands for a random one of its block:
-    the block's correction is scaled up by drawn / answered; towards later blocks it counts as predicted.
+    as if every item had been drawn with its inclusion probability times answered / drawn. Towards later
+    blocks it counts as predicted.
 
     Args:
         weights: weight in the score of every item asked, in the order of asking, ``[R, M]``.
@@ -78,25 +79,27 @@ def pooled_design_score(
     drawn = inclusion.isfinite() & (step >= 0)
     used = drawn & answered
     known = torch.where(answered, y, p) * weights * (step >= 0)
-    residual = torch.where(used, weights * (y - p) / inclusion, 0.0)
-    squared = torch.where(used, residual**2 * (1 - inclusion), 0.0)
 
     def by_block(values: Tensor) -> Tensor:
         total = torch.zeros_like(base)
         return total.scatter_add_(1, step.clamp(0, blocks - 1), torch.where(step >= 0, values, 0.0))
 
-    asked_before = by_block(known).cumsum(1)
-    asked_before = asked_before - by_block(known)
+    asked_before = by_block(known).cumsum(1) - by_block(known)
     count, complete = by_block(used.to(base)), by_block((drawn & ~pending).to(base))
     waiting = by_block((drawn & pending).to(base)) > 0
     scale = complete / count.clamp_min(1)
-    estimate = asked_before + base.nan_to_num() + scale * by_block(residual)
+    chance = inclusion / scale.gather(1, step.clamp(0, blocks - 1))  # of being drawn and answered
+    residual = torch.where(used, weights * (y - p) / chance, 0.0)
+    squared = torch.where(used, residual**2 * (1 - chance), 0.0)
+    curvature = torch.where(used, weights**2 * (p * (1 - p)).clamp_min(MIN_CURVATURE) / inclusion**2, 0.0)
+    estimate = asked_before + base.nan_to_num() + by_block(residual)
     valid = base.isfinite() & (count > 0) & ~waiting
-    precision = torch.where(valid, 1 / planned.clamp_min(1e-12), 0.0)
+    variance = planned + scale * (scale - 1) * by_block(curvature)
+    precision = torch.where(valid, 1 / variance.clamp_min(1e-12), 0.0)
     total = precision.sum(1)
     draws = torch.where(valid, count, 0.0).sum(1)
     safe = total.clamp_min(1e-30)
-    ratio = (scale**2 * by_block(squared) * precision**2).sum(1) / safe
+    ratio = (by_block(squared) * precision**2).sum(1) / safe
     dispersion = ((draws * ratio + PRIOR_DRAWS) / (draws + PRIOR_DRAWS)).clamp_min(1)
     return DesignScore(
         mean=(estimate * precision).sum(1) / safe,

@@ -135,7 +135,7 @@ class Scorer:
     def possible(self, answers: Answers, group: int) -> tuple[Tensor, Tensor]:
         """Lowest and highest full score that the open answers allow, ``[R]`` each."""
         weights = self.weights[group]
-        low = (weights * answers.answered * answers.y_by_item).sum(1)
+        low = (weights * answers.answered * answers.y_by_item).sum(1).clamp_max(1)
         return low, (low + (weights * (1 - answers.answered)).sum(1)).clamp_max(1)
 
     def smallest(self, group: int) -> float:

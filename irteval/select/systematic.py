@@ -41,7 +41,7 @@ def systematic_draw(inclusion: Tensor, order: Tensor, start: Tensor, count: int)
     Args:
         inclusion: probabilities that sum to ``count`` in every row, ``[R, N]``.
         order: items are laid out by increasing value of this key, ``[R, N]``.
-        start: one uniform number in [0, 1) a row, ``[R]``.
+        start: one uniform number a row, as `uniforms` makes them, ``[R]``.
         count: items to draw.
 
     Returns:
@@ -57,12 +57,15 @@ def systematic_draw(inclusion: Tensor, order: Tensor, start: Tensor, count: int)
 
 
 def uniforms(seed: int, subjects: Sequence[str], step: int) -> Tensor:
-    """One reproducible uniform number in [0, 1) a subject, ``[R]``.
+    """One reproducible uniform number in (0, 1) a subject, ``[R]``.
 
     It depends on the seed, the subject's id and the step alone: not on who else is tested beside it, nor on
-    whether the session was interrupted.
+    whether the session was interrupted. It is the middle of one of 2^32 cells, so never so near to 0 or 1
+    that the rounding of a sum of probabilities could decide which item a point falls on.
     """
     digests = [
-        hashlib.blake2b(f"{seed}\x1f{subject}\x1f{step}".encode(), digest_size=8) for subject in subjects
+        hashlib.blake2b(f"{seed}\x1f{subject}\x1f{step}".encode(), digest_size=4) for subject in subjects
     ]
-    return torch.tensor([int.from_bytes(d.digest(), "big") / 2.0**64 for d in digests], dtype=torch.float64)
+    return torch.tensor(
+        [(int.from_bytes(d.digest(), "big") + 0.5) / 2.0**32 for d in digests], dtype=torch.float64
+    )

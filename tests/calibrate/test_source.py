@@ -72,7 +72,7 @@ def test_source_scores_are_full_scores(simulate_2pl: Simulate) -> None:
 
 
 def test_missing_source_cells_are_predicted(simulate_2pl: Simulate) -> None:
-    theta, a, b, scores = simulate_2pl(60, 100, 1)
+    _, _, b, scores = simulate_2pl(60, 100, 1)
     easy = np.argsort(b)
     holes = scores.astype(np.float64)
     holes[:30, easy[50:]] = np.nan  # half of the subjects saw the easy half alone
