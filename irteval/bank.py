@@ -136,7 +136,7 @@ class ItemBank:
         """
         items = tuple(items)
         names = (cls.UNNAMED,) * len(items) if benchmarks is None else tuple(benchmarks)
-        further = dict(further or {})
+        further = dict(sorted((further or {}).items()))
         _check_items(items)
         _check_fit_names(further, parameters)
         _check_lengths(items, names, parameters, further, score_model, item_table)

@@ -337,4 +337,4 @@ def _read_fits(
             raise InputError(
                 f"{fits[prefix].items} rows, {ITEMS_FILE} has {items}", file=str(path), field=prefix or None
             )
-    return fits.pop(""), fits
+    return fits.pop(""), dict(sorted(fits.items()))

@@ -76,7 +76,7 @@ def assert_same(one: ItemBank, other: ItemBank) -> None:
     assert (one.items, one.info, one.score_model) == (other.items, other.info, other.score_model)
     assert one.benchmarks == other.benchmarks
     pd.testing.assert_frame_equal(one.item_table, other.item_table)
-    assert one.fits.keys() == other.fits.keys()
+    assert list(one.fits) == list(other.fits)
     for name, fit in one.fits.items():
         for key in ItemParameters.__dataclass_fields__:
             np.testing.assert_array_equal(getattr(fit, key), getattr(other.fits[name], key))

@@ -48,10 +48,10 @@ class Console:
         """The command's result: ``content`` as JSON, or ``shown`` for people."""
         if self.as_json:
             self.document(content)
-        if not (self.as_json and self.quiet):
-            console = _console(sys.stderr if self.as_json else sys.stdout)
-            for part in shown:
-                console.print(part)
+            return
+        console = _console(sys.stdout)
+        for part in shown:
+            console.print(part)
 
     def document(self, content: dict[str, Any]) -> None:
         """A JSON document on stdout, headed by its version and the command."""

@@ -66,8 +66,8 @@ def calibrated(item_bank: ItemBank) -> dict[str, Any]:
         "dims": info.dims,
         "fits": list(item_bank.fits),
         "calibration": info.calibration,
-        "slope": _spread(item_bank.parameters.slope[:, 0]) if info.dims == 1 else None,
-        "difficulty": _spread(item_bank.parameters.difficulty) if info.dims == 1 else None,
+        "slope": _deciles(item_bank.parameters.slope[:, 0]) if info.dims == 1 else None,
+        "difficulty": _deciles(item_bank.parameters.difficulty) if info.dims == 1 else None,
         "source_scores": {name: _spread(np.asarray(own.scores)) for name, own in source.items()},
         "reliability": {name: own.reliability for name, own in source.items()},
         "dates": info.dates,
@@ -123,12 +123,20 @@ def _estimate(document: dict[str, Any]) -> Estimate:
 
 
 def _spread(values: NDArray[np.float64]) -> dict[str, float] | None:
-    """Least, median and greatest of the finite values."""
+    return _quantiles(values, {"min": 0, "median": 0.5, "max": 1})
+
+
+def _deciles(values: NDArray[np.float64]) -> dict[str, float] | None:
+    """Without the tails: the difficulty of an item that tells nothing may be anywhere."""
+    return _quantiles(values, {"10 %": 0.1, "median": 0.5, "90 %": 0.9})
+
+
+def _quantiles(values: NDArray[np.float64], shares: Mapping[str, float]) -> dict[str, float] | None:
+    """Quantiles of the finite values, by name."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return None
-    low, middle, high = np.quantile(finite, [0, 0.5, 1])
-    return {"min": float(low), "median": float(middle), "max": float(high)}
+    return {name: float(np.quantile(finite, share)) for name, share in shares.items()}
 
 
 def _text(value: Any) -> str:
@@ -139,7 +147,8 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.{DIGITS}g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_text(inner)}" for name, inner in value.items() if inner is not None)
+        between = "\n" if any(isinstance(inner, Mapping) for inner in value.values()) else ", "
+        return between.join(f"{name} {_text(inner)}" for name, inner in value.items() if inner is not None)
     if isinstance(value, list):
         return "; ".join(_text(inner) for inner in value)
     return str(value)

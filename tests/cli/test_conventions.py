@@ -135,7 +135,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 
 def test_with_json_people_read_stderr_and_quiet_silences_them(irteval: Command, files: Files) -> None:
     loud = irteval("show", files.new, "--json")
-    assert "subjects" in loud.err
+    assert "long table" in loud.err
     assert loud.document["command"] == "show"
     assert loud.document["format_version"] == 1
     silent = irteval("show", files.new, "--json", "--quiet")

@@ -50,6 +50,24 @@ def test_an_existing_bank_stays_unless_told(
     assert ItemBank.load(out).info.name == "again"
 
 
+def test_a_real_benchmark_from_table_to_score(irteval: Command, shared: Path, tmp_path: Path) -> None:
+    table = shared / "data" / "swebench_verified" / "responses.parquet"
+    bank = tmp_path / "bank"
+    fitted = irteval("fit", table, "--out", bank, "--json")
+    assert fitted.code == 0, fitted.err
+    assert (fitted.document["subjects"], fitted.document["items"]) == (107, 500)
+    listed = irteval("score", bank, table, "--json").document["estimates"]
+    some = [word for estimate in listed[::20] for word in ("--subject", estimate["subject"])]
+    words = ("--driver", "replay", "--responses", table, "--target", "0.04", *some, "--json")
+    ran = irteval("run", bank, *words)
+    assert ran.code == 0, ran.err
+    estimates = ran.document["estimates"]
+    assert len(listed) == 107
+    assert len(estimates) == 6
+    assert all(high - low <= 0.08 for low, high in (estimate["interval"] for estimate in estimates))
+    assert max(estimate["items_asked"] for estimate in estimates) < 500
+
+
 def test_several_tables_and_one_benchmark(irteval: Command, tmp_path: Path) -> None:
     for part in range(2):
         lines = ["subject,item,score,benchmark"]

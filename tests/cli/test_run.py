@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,8 @@ import pytest
 from irteval.estimate.result import Estimate
 from irteval.journal import RunFolder
 from tests.cli.conftest import BUDGET, ITEMS, Command, Files
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -97,6 +102,25 @@ def test_a_run_goes_on_where_it_was(replay: Command, tmp_path: Path) -> None:
     for one, other in zip(again.document["estimates"], first.document["estimates"], strict=True):
         assert one["score"] == pytest.approx(other["score"], abs=1e-6)
         assert one["interval"] == pytest.approx(other["interval"], abs=1e-6)
+
+
+def test_a_killed_run_goes_on(replay: Command, files: Files, tmp_path: Path) -> None:
+    words = ("--batch", "1", "--budget", "40", "--out")
+    command = ("run", files.bank, "--driver", "replay", "--responses", files.new, *words, tmp_path / "killed")
+    writer = subprocess.Popen([sys.executable, ROOT / "cli.py", *map(str, command)])
+    journal = tmp_path / "killed" / "journal.jsonl"
+    while writer.poll() is None and not (journal.is_file() and journal.stat().st_size):
+        time.sleep(0.005)
+    writer.kill()
+    writer.wait()
+    before = RunFolder.open(tmp_path / "killed").told()
+    assert before
+    killed = replay(*words, tmp_path / "killed", "--json").document["estimates"]
+    told = RunFolder.open(tmp_path / "killed").told()
+    assert told[: len(before)] == before
+    assert len(told) == len({(line.subject, line.item) for line in told}) == 6 * 40
+    whole = replay(*words, tmp_path / "whole", "--json").document["estimates"]
+    assert [one["score"] for one in killed] == pytest.approx([one["score"] for one in whole], abs=1e-6)
 
 
 def test_other_settings_in_the_folder_are_refused(replay: Command, tmp_path: Path) -> None:
