@@ -100,6 +100,12 @@ class Cohort:
         """Items that can still be asked, ``[S]``."""
         return ((self.state == OPEN) & self._available).sum(1)
 
+    def wanted(self, rows: Tensor, batch: int | None = None) -> Tensor:
+        """How many items each of these subjects would be asked next if none were lacking, ``[R]``."""
+        return torch.tensor(
+            [self._design.wanted(asked, batch) for asked in self.asked[rows].tolist()], device=self.device
+        )
+
     def plan(self, rows: Tensor, limit: int, batch: int | None = None) -> Asked:
         """Choose the next items of subjects that were asked equally many, and mark them as pending.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from irteval.bank import ItemBank
-from irteval.cohort import Asked, Cohort
+from irteval.cohort import Asked, Cohort, Look
 from irteval.errors import InputError
 from irteval.estimate.result import Estimate
 from irteval.journal import JournalLine, RunFolder, now
@@ -89,7 +89,7 @@ def replay(
 
 
 class _Replay:
-    """Subjects in lockstep: those that were asked equally many items are planned together."""
+    """Subjects in lockstep: those that were, and are next, asked equally many items are planned together."""
 
     def __init__(
         self,
@@ -124,13 +124,19 @@ class _Replay:
         return [estimate for estimate in self.estimates if estimate is not None]
 
     def _alike(self, active: Tensor) -> Iterator[Tensor]:
-        asked = self.cohort.asked[active]
-        for count in sorted(set(asked.tolist())):
-            yield active[asked == count]
+        """Groups for `Cohort.plan`; nobody's batch is cut short because another subject has fewer items."""
+        count = torch.minimum(self._room(active), self.cohort.wanted(active, self.settings.batch))
+        keys = torch.stack([self.cohort.asked[active], count], 1)
+        groups, member = torch.unique(keys, dim=0, return_inverse=True)
+        for group in range(len(groups)):
+            yield active[member == group]
+
+    def _room(self, rows: Tensor) -> Tensor:
+        return torch.minimum(self.budget - self.cohort.asked[rows], self.cohort.open_items()[rows])
 
     def _round(self, rows: Tensor) -> Tensor:
         """Look, stop who may stop, ask the others; returns those who go on."""
-        room = torch.minimum(self.budget - self.cohort.asked[rows], self.cohort.open_items()[rows])
+        room = self._room(rows)
         over = room < 1
         stop = over.clone()
         if self.settings.target is not None or self.folder is not None or bool(over.any()):
@@ -147,14 +153,22 @@ class _Replay:
         if not bool(stop.any()) and self.folder is None:
             return stop
         open_items = self.cohort.open_items()[rows]
-        for r, estimate in enumerate(self.cohort.estimates(look, [self._warnings(r) for r in rows.tolist()])):
-            row = int(rows[r])
-            if estimate.items_asked:
-                self.trajectory.append(trajectory_row(estimate, int(self.cohort.steps[row])))
+        for r, estimate in enumerate(self._note(look)):
             if bool(stop[r]):
                 empty = "bank_empty" if int(open_items[r]) == 0 else "budget"
-                self.estimates[row] = estimate.with_stop("target" if bool(look.stop[r]) else empty)
+                self.estimates[int(rows[r])] = estimate.with_stop("target" if bool(look.stop[r]) else empty)
         return stop
+
+    def _note(self, look: Look) -> list[Estimate]:
+        """Estimates of a look, which go into the trajectory."""
+        rows = look.rows.tolist()
+        estimates = self.cohort.estimates(look, [self._warnings(row) for row in rows])
+        self.trajectory += [
+            trajectory_row(estimate, int(self.cohort.steps[row]))
+            for row, estimate in zip(rows, estimates, strict=True)
+            if estimate.items_asked
+        ]
+        return estimates
 
     def _warnings(self, row: int) -> tuple[str, ...]:
         missing = int(self.recorded[row].isnan().sum())
@@ -198,20 +212,30 @@ class _Replay:
         """
         position = {name: row for row, name in enumerate(self.subjects)}
         told = {(line.subject, line.item) for line in folder.told()}
-        steps: dict[tuple[int, int], dict[str, JournalLine]] = {}
+        steps: dict[int, dict[int, dict[str, JournalLine]]] = {}
         for line in folder.asked():
             if line.subject in position:
-                steps.setdefault((line.step or 0, position[line.subject]), {})[line.item] = line
-        for (step, row), asked in sorted(steps.items(), key=lambda entry: entry[0]):
-            subject = self.subjects[row]
-            if not any((subject, item) in told for item in asked):
-                continue
-            items = torch.as_tensor(self.bank.index(asked), device=self.cohort.device)[None]
-            inclusion = [np.nan if line.probability is None else line.probability for line in asked.values()]
-            self.cohort.restore(row, items[0].tolist(), inclusion, step)
-            rows = torch.tensor([row], device=self.cohort.device)
-            y = self.recorded[rows].gather(1, items)
-            self.cohort.tell(rows, items, y)
-            drawn = torch.tensor([inclusion], dtype=torch.float64, device=self.cohort.device)
-            late = self._lines(rows, Asked(items, drawn, step), y)
-            folder.append_told(line for line in late if (subject, line.item) not in told)
+                rows = steps.setdefault(line.step or 0, {})
+                rows.setdefault(position[line.subject], {})[line.item] = line
+        for step, rows in sorted(steps.items()):
+            known = {
+                row: asked
+                for row, asked in sorted(rows.items())
+                if any((self.subjects[row], item) in told for item in asked)
+            }
+            if known:
+                before = torch.tensor(list(known), device=self.cohort.device)
+                self._note(self.cohort.look(before, self.settings.level, self.settings.target))
+            late = [line for row, asked in known.items() for line in self._restore_step(row, step, asked)]
+            folder.append_told(line for line in late if (line.subject, line.item) not in told)
+
+    def _restore_step(self, row: int, step: int, asked: dict[str, JournalLine]) -> list[JournalLine]:
+        """Ask and tell one step of one subject again; returns the lines that telling it makes."""
+        items = torch.as_tensor(self.bank.index(asked), device=self.cohort.device)[None]
+        inclusion = [np.nan if line.probability is None else line.probability for line in asked.values()]
+        self.cohort.restore(row, items[0].tolist(), inclusion, step)
+        rows = torch.tensor([row], device=self.cohort.device)
+        y = self.recorded[rows].gather(1, items)
+        self.cohort.tell(rows, items, y)
+        drawn = torch.tensor([inclusion], dtype=torch.float64, device=self.cohort.device)
+        return self._lines(rows, Asked(items, drawn, step), y)

@@ -64,8 +64,12 @@ class Plan:
 class Design(Protocol):
     """Plans the next items of subjects that have been asked equally many."""
 
+    def wanted(self, asked: int, batch: int | None) -> int:
+        """Items it asks next after so many; ``batch`` is how many the caller wants between two looks."""
+        ...
+
     def plan(self, view: View, limit: int, batch: int | None) -> Plan:
-        """At most ``limit`` items (at least 1); ``batch`` is how many the caller wants between two looks."""
+        """The items it wants, at most ``limit`` (at least 1) of them."""
         ...
 
     def sizes(self, view: View) -> tuple[Tensor, Tensor]:
@@ -82,18 +86,20 @@ class ScoreDesign:
     share: the part of the answers that stays valid when the model does not.
     """
 
+    def wanted(self, asked: int, batch: int | None) -> int:
+        """See `Design.wanted`."""
+        if asked < START:
+            return START - asked
+        return min(SPREAD - asked, batch or 1) if asked < SPREAD else batch or block_size(asked)
+
     def plan(self, view: View, limit: int, batch: int | None) -> Plan:
         """See `Design.plan`."""
-        if view.asked < START:
-            return draw(view, *self.sizes(view), min(START - view.asked, limit))
-        if view.asked < SPREAD:
-            count = min(SPREAD - view.asked, limit, batch or 1)
-            return Plan(
-                score_variance_batch(
-                    view.prediction(), view.weights, view.frame, view.rest, view.pending, count
-                )
-            )
-        return draw(view, *self.sizes(view), min(limit, batch or block_size(view.asked)))
+        count = min(limit, self.wanted(view.asked, batch))
+        if not START <= view.asked < SPREAD:
+            return draw(view, *self.sizes(view), count)
+        return Plan(
+            score_variance_batch(view.prediction(), view.weights, view.frame, view.rest, view.pending, count)
+        )
 
     def sizes(self, view: View) -> tuple[Tensor, Tensor]:
         """See `Design.sizes`."""
@@ -109,9 +115,13 @@ class ScoreDesign:
 class RandomDesign:
     """The control: every open item with the same probability."""
 
+    def wanted(self, asked: int, batch: int | None) -> int:
+        """See `Design.wanted`."""
+        return batch or block_size(asked)
+
     def plan(self, view: View, limit: int, batch: int | None) -> Plan:
         """See `Design.plan`."""
-        return draw(view, *self.sizes(view), min(limit, batch or block_size(view.asked)))
+        return draw(view, *self.sizes(view), min(limit, self.wanted(view.asked, batch)))
 
     def sizes(self, view: View) -> tuple[Tensor, Tensor]:
         """See `Design.sizes`."""
@@ -131,9 +141,13 @@ class FisherDesign(RandomDesign):
         self.ranking = ranking
         self.nodes = nodes
 
+    def wanted(self, asked: int, batch: int | None) -> int:
+        """See `Design.wanted`."""
+        return batch or 1
+
     def plan(self, view: View, limit: int, batch: int | None) -> Plan:
         """See `Design.plan`."""
-        count = min(limit, batch or 1)
+        count = min(limit, self.wanted(view.asked, batch))
         node = ((view.ability() - self.nodes[0]) / (self.nodes[1] - self.nodes[0])).round().long()
         ranked = self.ranking[node.clamp(0, len(self.nodes) - 1)]
         # Among the first asked + count of a ranking, count are open, unless some can't be asked at all.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -84,7 +86,7 @@ def test_a_higher_level_holds_the_lower_one(in_range: float) -> None:
         combine(model_of(0.5, 0.002, in_range), design_of(0.52, 0.003), level=level)
         for level in (0.5, 0.8, 0.9, 0.95, 0.99)
     ]
-    for narrow, wide in zip(levels, levels[1:], strict=False):
+    for narrow, wide in pairwise(levels):
         assert wide.low.item() < narrow.low.item()
         assert wide.high.item() > narrow.high.item()
         assert wide.centre.item() == narrow.centre.item()
