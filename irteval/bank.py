@@ -229,7 +229,7 @@ class ItemBank:
             name=name,
         )
 
-    @property
+    @cached_property
     def benchmarks(self) -> tuple[str, ...]:
         """The benchmark of each item, ``[J]``."""
         return tuple(self.item_table["benchmark"])

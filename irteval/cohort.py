@@ -17,6 +17,7 @@ from torch import Tensor
 from irteval.bank import ItemBank
 from irteval.calibrate.ability_grid import AbilityGrid
 from irteval.calibrate.prediction import Prediction
+from irteval.calibrate.threads import threads_for
 from irteval.errors import InputError
 from irteval.estimate.design_based import DesignScore, planned_variance, pooled_design_score
 from irteval.estimate.interval import Interval
@@ -83,6 +84,7 @@ class Cohort:
         self._base = torch.zeros((shape[0], 0, groups), dtype=torch.float64, device=self.device)
         self._planned = torch.zeros_like(self._base)
         self.steps = torch.zeros_like(self.asked)
+        self._seen: tuple[list[int], Answers, Prediction] | None = None
         self._grid = AbilityGrid(bank.parameters, shape[0], self.device) if criterion == "fisher" else None
         self._design = self._make_design(criterion)
 
@@ -116,7 +118,9 @@ class Cohort:
         """
         frame = self._frame(rows)
         step = int(self.steps[rows].max())
-        plan = self._design.plan(self._view(rows, frame, step), min(limit, int(frame.sum(1).min())), batch)
+        limit = min(limit, int(frame.sum(1).min()))
+        with threads_for(frame.numel()):
+            plan = self._design.plan(self._view(rows, frame, step), limit, batch)
         self._record(rows, frame, plan, step)
         drawn = torch.full(plan.items.shape, torch.nan, dtype=torch.float64, device=self.device)
         return Asked(
@@ -159,6 +163,7 @@ class Cohort:
         self._y[known] = scores[known]
         self.asked[:] = known.sum(1)
         self.steps[:] = 1
+        self._seen = None
 
     def _frame(self, rows: Tensor) -> Tensor:
         return (self.state[rows] == OPEN) & self._available[rows]
@@ -172,8 +177,7 @@ class Cohort:
             waiting = torch.where(place < pending[:, None], order[:, : waiting.shape[1]], -1)
 
         def mixed() -> tuple[Tensor, Tensor]:
-            answers = self._answers(rows)
-            prediction = self.scorer.predict(answers)
+            answers, prediction = self._predict(rows)
             model = self.scorer.model_score(prediction, answers)
             return (model.weight[..., None] * prediction.probability).sum(1), model.in_range
 
@@ -185,7 +189,7 @@ class Cohort:
             weights=self.scorer.weights[0],
             source_mean=self.scorer.source_mean,
             ability=lambda: self._ability(rows),
-            prediction=lambda: self.scorer.predict(self._answers(rows)),
+            prediction=lambda: self._predict(rows)[1],
             mixed=mixed,
             uniform=uniforms(self.seed, [self.subjects[r] for r in rows.tolist()], step).to(self.device),
         )
@@ -193,6 +197,13 @@ class Cohort:
     def _ability(self, rows: Tensor) -> Tensor:
         assert self._grid is not None  # only the Fisher design asks, and it comes with the grid
         return self._grid.mean(rows)
+
+    def _predict(self, rows: Tensor) -> tuple[Answers, Prediction]:
+        """Answers and predictions; a look and the plan after it share them."""
+        if self._seen is None or self._seen[0] != rows.tolist():
+            answers = self._answers(rows)
+            self._seen = rows.tolist(), answers, self.scorer.predict(answers)
+        return self._seen[1:]
 
     def _answers(self, rows: Tensor) -> Answers:
         answered = (self.state[rows] == ANSWERED).double()
@@ -245,6 +256,7 @@ class Cohort:
         lost = y.isnan()
         self.state[rows[:, None], items] = torch.where(lost, LOST, ANSWERED).to(torch.int8)
         self._y[rows[:, None], items] = y
+        self._seen = None
         if self._grid is not None:
             self._grid.update(rows, items, y)
 
@@ -272,9 +284,9 @@ class Cohort:
         probability. That one depends on the variance alone, so that stopping on it keeps its coverage (Chow
         & Robbins 1965).
         """
-        answers = self._answers(rows)
-        prediction = self.scorer.predict(answers)
-        model = self.scorer.model_score(prediction, answers)
+        with threads_for(len(rows) * self.items_total):
+            answers, prediction = self._predict(rows)
+            model = self.scorer.model_score(prediction, answers)
         design = self.design_score(rows)
         combined = self.scorer.interval(model, design, answers, level)
         by_model = by_design = torch.zeros(len(rows), dtype=torch.bool, device=self.device)

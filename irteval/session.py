@@ -286,8 +286,10 @@ class Session:
             self._stopped = "bank_empty" if int(cohort.open_items()[0]) == 0 else "budget"
 
     def _note(self, look: Look) -> None:
-        estimate = self._cohort.estimates(look)[0]
-        if not self._looks or self._looks[-1]["items_asked"] != estimate.items_asked:
+        """Add a look to the trajectory, once for each number of answers."""
+        answered = int(look.answers.answered[0].sum())
+        if not self._looks or self._looks[-1]["items_asked"] != answered:
+            estimate = self._cohort.estimates(look)[0]
             self._looks.append(trajectory_row(estimate, int(self._cohort.steps[0])))
 
     def _warnings(self) -> tuple[str, ...]:
@@ -364,7 +366,7 @@ class Session:
             self.folder.close()
 
     def _restore(self, asked: Sequence[JournalLine], told: Sequence[JournalLine]) -> None:
-        """Ask and tell again, step by step, what the journal holds."""
+        """Ask, look and tell again, step by step, what the journal holds."""
         responses = {
             line.item: Response(line.score, line.trials, cast(Status, line.status), line.cost, line.time)
             for line in told
@@ -380,13 +382,16 @@ class Session:
         for step in sorted(steps):
             references = list(steps[step].values())
             inclusion = [np.nan if r.probability is None else r.probability for r in references]
+            if self._told:
+                self._note(self._cohort.look(self._row, self.settings.level, self.settings.target))
             self._cohort.restore(0, self.bank.index(r.item for r in references).tolist(), inclusion, step)
             self._asked |= {r.item: r for r in references if r.item in handed}
             self._queue.extend(r for r in references if r.item not in handed)
             known = [r.item for r in references if r.item in responses]
             if known:
                 self._take(known, [self.settings.score(responses[item]) for item in known])
-        self._told = {item: responses[item] for item in responses if item in self._asked}
+                self._told |= {item: responses[item] for item in known}
+        self._told = {item: responses[item] for item in responses if item in self._told}
         if self._told and not self.pending and not self._queue:
             self._check_stop()
 

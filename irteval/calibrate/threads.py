@@ -2,8 +2,7 @@
 
 Small tensors on two threads can be many times slower than on one, and a sum that several threads share
 depends on how many they are. So every tensor operation of a fit runs on one thread, and a large fit hands
-whole
-blocks to workers whose results are added in the order of the blocks: the numbers don't depend on the machine.
+whole blocks to workers whose results are added in the order of the blocks: the numbers don't depend on the machine.
 """
 
 from __future__ import annotations
@@ -26,6 +25,17 @@ class BlockMap(Protocol):
     def __call__(self, function: Callable[[int], Result], numbers: Iterable[int], /) -> Iterator[Result]:
         """One result a block."""
         ...
+
+
+@contextmanager
+def threads_for(cells: int) -> Iterator[None]:
+    """One thread for operations on arrays of fewer than a million cells; as many as torch was given above."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if cells < SMALL else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @contextmanager
