@@ -16,6 +16,9 @@ from torch import Tensor
 PSEUDO_ITEMS = 5.0  # weight of the variances' start values
 PSEUDO_MEAN = 1.0  # weight of the means' start values
 SLOPE_VARIANCE = 0.25
+# Subjects in two opposite camps answer some items by camp alone: the likelihood of such a slope has no end,
+# and a variance learnt from it would run away.
+MOST_SLOPE_VARIANCE = 4.0
 DIFFICULTY_VARIANCE = 1.0
 INTERCEPT_VARIANCE = 2.0
 
@@ -23,12 +26,16 @@ INTERCEPT_VARIANCE = 2.0
 class ItemPrior(Protocol):
     """What an estimator asks of a prior. ``slope [J, K]``, ``intercept [J]``, P = K + 1."""
 
+    def log_density(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """Log density up to a constant, ``[J]``."""
+        ...
+
     def gradient(self, slope: Tensor, intercept: Tensor) -> Tensor:
-        """Gradient of the log density, ``[J, P]``."""
+        """Its gradient, ``[J, P]``."""
         ...
 
     def curvature(self, slope: Tensor, intercept: Tensor) -> Tensor:
-        """Negative Hessian of the log density, ``[J, P, P]``."""
+        """Its negative Hessian or a positive definite stand-in, ``[J, P, P]``."""
         ...
 
     def learn(self, slope: Tensor, intercept: Tensor, covariance: Tensor) -> ItemPrior:
@@ -39,6 +46,10 @@ class ItemPrior(Protocol):
 @dataclass(frozen=True)
 class Flat:
     """No prior: plain maximum likelihood."""
+
+    def log_density(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """Zero."""
+        return torch.zeros_like(intercept)
 
     def gradient(self, slope: Tensor, intercept: Tensor) -> Tensor:
         """Zero."""
@@ -66,6 +77,10 @@ class Intercept:
         """Start values on the device of ``like``."""
         one = torch.ones((), dtype=torch.float64, device=like.device)
         return cls(0 * one, INTERCEPT_VARIANCE * one)
+
+    def log_density(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """Up to a constant, ``[J]``."""
+        return -((intercept - self.mean) ** 2) / self.variance / 2
 
     def gradient(self, slope: Tensor, intercept: Tensor) -> Tensor:
         """``-(d - mean) / variance``."""
@@ -107,6 +122,11 @@ class Difficulty:
         one = torch.ones((), dtype=torch.float64, device=like.device)
         return cls(one, SLOPE_VARIANCE * one, 0 * one, DIFFICULTY_VARIANCE * one)
 
+    def log_density(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """Up to a constant, ``[J]``."""
+        a, q, r = self._terms(slope, intercept)
+        return -((a - self.mu) ** 2 / self.tau + q.log() + r**2 / q) / 2
+
     def gradient(self, slope: Tensor, intercept: Tensor) -> Tensor:
         """Exact derivatives, the normaliser ``-1/2 log(t0 + t1 a²)`` included."""
         a, q, r = self._terms(slope, intercept)
@@ -127,6 +147,7 @@ class Difficulty:
         mu = (a.sum() + PSEUDO_MEAN * 1.0) / (items + PSEUDO_MEAN)
         spread = ((a - mu) ** 2 + covariance[:, 0, 0]).sum()
         tau = (spread + PSEUDO_ITEMS * SLOPE_VARIANCE) / (items + PSEUDO_ITEMS)
+        tau = tau.clamp_max(MOST_SLOPE_VARIANCE)
         bbar = -(intercept * a / q).sum() / ((a**2 / q).sum() + PSEUDO_MEAN / DIFFICULTY_VARIANCE)
         r = intercept + a * bbar
         r2 = r**2 + covariance[:, 1, 1] + bbar * (2 * covariance[:, 0, 1] + bbar * covariance[:, 0, 0])
@@ -162,6 +183,11 @@ class Normal:
         mean[0] = 1.0
         return cls(mean, _scale(mean))
 
+    def log_density(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """Up to a constant, ``[J]``."""
+        x = torch.cat([slope, intercept[:, None]], 1) - self.mean
+        return -((x @ torch.linalg.inv(self.variance)) * x).sum(1) / 2
+
     def gradient(self, slope: Tensor, intercept: Tensor) -> Tensor:
         """``-variance⁻¹ (x - mean)``."""
         x = torch.cat([slope, intercept[:, None]], 1)
@@ -179,7 +205,7 @@ class Normal:
         mean = x.sum(0) / (items + PSEUDO_MEAN)
         spread = (x - mean).mT @ (x - mean) + covariance.sum(0)
         variance = (spread + PSEUDO_ITEMS * _scale(mean)) / (items + PSEUDO_ITEMS)
-        return replace(self, mean=mean, variance=variance)
+        return replace(self, mean=mean, variance=_bounded(variance))
 
 
 def _scale(like: Tensor) -> Tensor:
@@ -187,3 +213,12 @@ def _scale(like: Tensor) -> Tensor:
     scale = torch.full_like(like, SLOPE_VARIANCE)
     scale[-1] = INTERCEPT_VARIANCE
     return torch.diag(scale)
+
+
+def _bounded(variance: Tensor) -> Tensor:
+    """The covariance ``[P, P]`` with no direction of the slopes wider than `MOST_SLOPE_VARIANCE`."""
+    values, vectors = torch.linalg.eigh(variance[:-1, :-1])
+    shrink = (MOST_SLOPE_VARIANCE / values).sqrt().clamp_max(1.0)
+    linear = torch.eye(len(variance), dtype=variance.dtype, device=variance.device)
+    linear[:-1, :-1] = (vectors * shrink) @ vectors.mT
+    return linear @ variance @ linear

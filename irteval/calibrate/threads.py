@@ -2,7 +2,8 @@
 
 Small tensors on two threads can be many times slower than on one, and a sum that several threads share
 depends on how many they are. So every tensor operation of a fit runs on one thread, and a large fit hands
-whole blocks to workers whose results are added in the order of the blocks: the numbers don't depend on the machine.
+whole blocks to workers whose results are added in the order of the blocks: the numbers don't depend on how
+many there are.
 """
 
 from __future__ import annotations

@@ -2,13 +2,9 @@
 
 ``q(theta_i) = N(m_i, V_i)`` and ``q(a_j, d_j) = N((a_j, d_j), S_j)`` are improved in turn by Newton steps
 on the expected log-likelihood (Opper and Archambeau 2009, The Variational Gaussian Approximation
-Revisited). A cell's linear predictor is taken as normal under q,
-
-    eta ~ N(mu, s²),  mu = a m + d,  s² = tr(V a aᵀ) + tr(S (x xᵀ + V)),  x = (m, 1), V padded with 0,
-
-so every expectation is one-dimensional and exact; the Polya–Gamma bound instead would shrink slopes by a
-fifth where subjects have few answers. With g = y - E[P] and w = E[P (1 - P)], sums over cells are matrix
-products.
+Revisited). Its expectations over a cell's linear predictor are one-dimensional and exact; the Polya–Gamma
+bound instead would shrink slopes by a fifth where subjects have few answers. With x = (m, 1), g = y - E[P]
+and w = E[P (1 - P)], what a step needs is a sum over cells, and these sums are matrix products.
 
 **Parameter expansion.** Along theta -> c theta, a -> a / c the likelihood hardly changes while posteriors
 are sharp, so EM and its variational kin stall there with a wrong scale (Liu, Rubin and Wu 1998, Parameter
@@ -25,6 +21,7 @@ import torch
 from torch import Tensor
 
 from irteval.calibrate.blocks import Block, Blocks
+from irteval.calibrate.expectations import Cells, ItemSide, Posterior, SubjectSide
 from irteval.calibrate.priors import ItemPrior
 from irteval.calibrate.starts import (
     STRETCH,
@@ -33,32 +30,17 @@ from irteval.calibrate.starts import (
     smoothed_logit,
     standardise,
 )
-from irteval.calibrate.symmetric import outer_lower, pack_lower, pack_symmetric, unpack_lower
+from irteval.calibrate.symmetric import unpack_lower
 from irteval.calibrate.threads import BlockMap, block_map
-from irteval.irt.logistic import expected_probability
 
 CONSTANT_ROW = 20  # answers from which an all-right or all-wrong subject says nothing about the scale
 MAX_ABILITY_STEP = 1.5
 MAX_ITEM_STEP = 1.0
-LEAST_SHARE = 0.05
+INNER_STEPS = 20
+INNER_TOLERANCE = 1e-6
 START_VARIANCE = 0.1
+START_STEPS = 2  # iterations at the first abilities: with slopes of 0 a further dimension would be lost
 PEARSON_VARIANCE = 0.01  # least variance of an answer in Pearson's statistic: a rare success must not rule it
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """The two families of q, all float64.
-
-    Attributes:
-        ability, ability_covariance: m ``[N, K]``, V ``[N, K, K]``.
-        slope, intercept, item_covariance: ``[J, K]``, ``[J]``, S ``[J, K + 1, K + 1]``.
-    """
-
-    ability: Tensor
-    ability_covariance: Tensor
-    slope: Tensor
-    intercept: Tensor
-    item_covariance: Tensor
 
 
 @dataclass(frozen=True)
@@ -86,14 +68,14 @@ class VariationalFit:
         posterior: standardised; abilities under N(0, I).
         iterations, converged: how it ended.
         certificate: largest net step of an item in the last iteration, in standard errors.
-        dispersion: variance of counts over the binomial one, at least 1.
+        cells: expectations over the cells, as the last iteration took them.
     """
 
     posterior: Posterior
     iterations: int
     converged: bool
     certificate: float
-    dispersion: float
+    cells: Cells
 
 
 def fit_variational(
@@ -114,23 +96,23 @@ def fit_variational(
     moments of ability and not by the items' prior.
     """
     posterior, use = _start(blocks, dims, seed)
-    pace = _Pace.start(posterior)
-    dispersion, certificate, iteration = 1.0, float("inf"), 0
+    cells = Cells(blocks)
+    certificate, iteration = float("inf"), 0
     with block_map(blocks.cells, blocks.device) as each:
         while iteration < max_iterations and certificate > tolerance:
             iteration += 1
             previous = posterior
-            posterior, sums = _sweep(blocks, posterior, dispersion, each)
-            posterior, pace = _item_step(posterior, sums, prior, pace, common_slope)
-            posterior = _restandardise(posterior, use)
+            posterior, sums = _sweep(cells, posterior, each, fixed_subjects=iteration <= START_STEPS)
+            posterior = _item_step(posterior, sums, prior, common_slope)
+            posterior = _restandardise(posterior, use, previous.slope)
             prior = prior.learn(posterior.slope, posterior.intercept, posterior.item_covariance)
-            certificate = _net_step(previous, posterior, pace.share)
+            certificate = _net_step(previous, posterior)
             if blocks.has_trials:
-                dispersion = _dispersion(sums, posterior)
+                cells.dispersion = _dispersion(sums, posterior)
             if progress is not None:
                 progress(f"iteration {iteration}: largest step {certificate:.4f} SE")
-        posterior, _ = _sweep(blocks, _principal_axes(posterior), dispersion, each)
-    return VariationalFit(posterior, iteration, certificate <= tolerance, certificate, dispersion)
+        posterior, _ = _sweep(cells, _principal_axes(posterior), each)
+    return VariationalFit(posterior, iteration, certificate <= tolerance, certificate, cells)
 
 
 def _start(blocks: Blocks, dims: int, seed: int) -> tuple[Posterior, Tensor]:
@@ -158,96 +140,42 @@ def _start(blocks: Blocks, dims: int, seed: int) -> tuple[Posterior, Tensor]:
 
 
 def _sweep(
-    blocks: Blocks, posterior: Posterior, dispersion: float, each: BlockMap
+    cells: Cells, q: Posterior, each: BlockMap, fixed_subjects: bool = False
 ) -> tuple[Posterior, ItemSums]:
     """One pass over the cells: every subject's step, then the items' sums at the new subjects."""
-    items = _ItemSide.of(posterior, blocks.dtype)
+    blocks = cells.blocks
+    items = ItemSide.of(q, blocks.dtype)
 
     def update(number: int) -> tuple[Tensor, ...]:
         block = blocks.block(number)
-        rows = slice(block.start, block.stop)
-        mean, covariance = posterior.ability[rows], posterior.ability_covariance[rows]
-        weight = block.weight / dispersion if blocks.has_trials else block.weight
-        subjects = _SubjectSide.of(mean, covariance, blocks.dtype)
-        mean, covariance = _subject_step(mean, items, *_derivatives(block.score, weight, subjects, items)[:2])
-        subjects = _SubjectSide.of(mean, covariance, blocks.dtype)
-        g, w, p = _derivatives(block.score, weight, subjects, items)
-        pearson = _pearson(block, p) if blocks.has_trials else torch.zeros(2)
+        mean, covariance = q.ability[block.start : block.stop], q.ability_covariance[block.start : block.stop]
+        if not fixed_subjects:
+            subjects = SubjectSide.of(mean, covariance, blocks.dtype)
+            g, w, _ = cells.derivatives(number, block, subjects, items)
+            mean, covariance = _subject_step(mean, items, g, w)
+        subjects = SubjectSide.of(mean, covariance, blocks.dtype)
+        g, w, p = cells.derivatives(number, block, subjects, items)
+        pearson = _pearson(block, p) if blocks.has_trials else g.new_zeros(2)
         return mean, covariance, g.mT @ subjects.linear, w.mT @ subjects.quadratic, pearson
 
+    dims = q.slope.shape[1]
+    by_linear = torch.zeros_like(q.item_covariance[:, 0])
+    by_quadratic = by_linear.new_zeros(blocks.items, len(items.quadratic))
+    pearson = by_linear.new_zeros(2)
     means, covariances = [], []
-    dims = posterior.slope.shape[1]
-    by_linear: Tensor = torch.zeros_like(posterior.item_covariance[:, 0])
-    by_quadratic = by_linear.new_zeros(blocks.items, items.quadratic.shape[0])
-    pearson = torch.zeros(2, dtype=torch.float64, device=blocks.device)
     for mean, covariance, linear, quadratic, fit in each(update, range(len(blocks))):
         means.append(mean)
         covariances.append(covariance)
         by_linear += linear
         by_quadratic += quadratic
-        pearson = pearson + fit
-    triangle = (dims + 1) * (dims + 2) // 2
-    weighted_covariance = unpack_lower(by_quadratic[:, triangle:])
-    by_linear[:, :dims] -= (weighted_covariance @ posterior.slope[..., None])[..., 0]
-    sums = ItemSums(by_linear, unpack_lower(by_quadratic[:, :triangle]), float(pearson[0]), int(pearson[1]))
-    updated = replace(posterior, ability=torch.cat(means), ability_covariance=torch.cat(covariances))
-    return updated, sums
+        pearson += fit
+    second, uncertainty = by_quadratic.split(((dims + 1) * (dims + 2) // 2, dims * (dims + 1) // 2), 1)
+    by_linear[:, :dims] -= (unpack_lower(uncertainty) @ q.slope[..., None])[..., 0]
+    sums = ItemSums(by_linear, unpack_lower(second), float(pearson[0]), int(pearson[1]))
+    return replace(q, ability=torch.cat(means), ability_covariance=torch.cat(covariances)), sums
 
 
-@dataclass(frozen=True)
-class _ItemSide:
-    """The items' factors of mu, s² and of the subjects' step, in the precision of the cells.
-
-    ``mu = linear_subject @ linear_item``, ``s² = quadratic_subject @ quadratic_item``.
-    """
-
-    linear: Tensor  # [K + 1, J]: a, d
-    quadratic: Tensor  # [(K + 1)(K + 2)/2 + K(K + 1)/2, J]: S, a aᵀ
-    slope: Tensor  # [J, K]
-    step: Tensor  # [J, K (K + 1) + K]: a aᵀ, S_aa, S_ad
-
-    @classmethod
-    def of(cls, q: Posterior, dtype: torch.dtype) -> _ItemSide:
-        dims = q.slope.shape[1]
-        outer = q.slope[:, :, None] * q.slope[:, None, :]
-        linear = torch.cat([q.slope, q.intercept[:, None]], 1)
-        quadratic = torch.cat([pack_symmetric(q.item_covariance), pack_symmetric(outer)], 1)
-        step = torch.cat(
-            [
-                pack_lower(outer),
-                pack_lower(q.item_covariance[:, :dims, :dims]),
-                q.item_covariance[:, :dims, dims],
-            ],
-            1,
-        )
-        return cls(linear.mT.to(dtype), quadratic.mT.to(dtype), q.slope.to(dtype), step.to(dtype))
-
-
-@dataclass(frozen=True)
-class _SubjectSide:
-    """The subjects' factors of mu and s²."""
-
-    linear: Tensor  # [n, K + 1]: x = (m, 1)
-    quadratic: Tensor  # [n, (K + 1)(K + 2)/2 + K(K + 1)/2]: x xᵀ + V, V
-
-    @classmethod
-    def of(cls, mean: Tensor, covariance: Tensor, dtype: torch.dtype) -> _SubjectSide:
-        x = torch.nn.functional.pad(mean, (0, 1), value=1.0)
-        second = outer_lower(x) + pack_lower(torch.nn.functional.pad(covariance, (0, 1, 0, 1)))
-        return cls(x.to(dtype), torch.cat([second, pack_lower(covariance)], 1).to(dtype))
-
-
-def _derivatives(
-    score: Tensor, weight: Tensor, subjects: _SubjectSide, items: _ItemSide
-) -> tuple[Tensor, Tensor, Tensor]:
-    """g, w and E[P] of a block's cells, ``[n, J]`` each."""
-    mu = subjects.linear @ items.linear
-    variance = (subjects.quadratic @ items.quadratic).clamp_min_(0.0)
-    p, w = expected_probability(mu, variance)
-    return (score - p).mul_(weight), w.mul_(weight), p
-
-
-def _subject_step(mean: Tensor, items: _ItemSide, g: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+def _subject_step(mean: Tensor, items: ItemSide, g: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
     """A Newton step of m and the matching V for the rows of a block."""
     dims = mean.shape[1]
     triangle = dims * (dims + 1) // 2
@@ -261,75 +189,84 @@ def _subject_step(mean: Tensor, items: _ItemSide, g: Tensor, w: Tensor) -> tuple
     return mean + step.clamp(-MAX_ABILITY_STEP, MAX_ABILITY_STEP), covariance
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """How much of its Newton step each item takes.
+def _item_step(q: Posterior, sums: ItemSums, prior: ItemPrior, common_slope: bool) -> Posterior:
+    """A step of every (a, d), and of S towards the inverse of the precision.
 
-    S and the weights w depend on each other, and a few items with hardly any information would swing for ever
-    between two states. An item whose step turns back takes half the share, one that goes on half as much
-    again.
-
-    Attributes:
-        share: in (0, 1], ``[J]``.
-        step: the last step taken, ``[J, K + 1]``.
+    S moves half way: it and the weights w depend on each other, and whole steps would throw items with hardly
+    any information to and fro between two states.
     """
-
-    share: Tensor
-    step: Tensor
-
-    @classmethod
-    def start(cls, q: Posterior) -> _Pace:
-        return cls(torch.ones_like(q.intercept), torch.zeros_like(q.item_covariance[:, 0]))
-
-    def renew(self, step: Tensor, precision: Tensor) -> _Pace:
-        """The share for a proposed step, by its direction against the last in the metric of the precision."""
-        along = (step * (precision @ self.step[..., None])[..., 0]).sum(1)
-        share = torch.where(along < 0, self.share / 2, self.share * 1.5).clamp(LEAST_SHARE, 1.0)
-        return _Pace(share, step * share[:, None])
-
-
-def _item_step(
-    q: Posterior, sums: ItemSums, prior: ItemPrior, pace: _Pace, common_slope: bool
-) -> tuple[Posterior, _Pace]:
-    """A Newton step of every (a, d), and S as the inverse of the precision."""
-    gradient = sums.gradient + prior.gradient(q.slope, q.intercept)
-    precision = sums.precision + prior.curvature(q.slope, q.intercept)
     if common_slope:
-        step, covariance = _common_slope_step(gradient, precision)
+        step, covariance = _common_slope_step(q, sums, prior)
     else:
-        covariance = torch.linalg.inv(precision)
-        step = (covariance @ gradient[..., None])[..., 0]
-        step = step * (MAX_ITEM_STEP / step.abs().amax(1, keepdim=True).clamp_min(MAX_ITEM_STEP))
-        pace = pace.renew(step, precision)
-        step = pace.step
-        covariance = torch.lerp(q.item_covariance, covariance, pace.share[:, None, None])
-    moved = replace(
+        step = _penalised_step(q, sums, prior)
+        precision = sums.precision + prior.curvature(q.slope + step[:, :-1], q.intercept + step[:, -1])
+        covariance = torch.lerp(q.item_covariance, torch.linalg.inv(precision), 0.5)
+    step = step * (MAX_ITEM_STEP / step.abs().amax(1, keepdim=True).clamp_min(MAX_ITEM_STEP))
+    return replace(
         q, slope=q.slope + step[:, :-1], intercept=q.intercept + step[:, -1], item_covariance=covariance
     )
-    return moved, pace
 
 
-def _common_slope_step(gradient: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
-    """Step and covariance where all items share one slope: the intercepts are eliminated first.
+def _penalised_step(q: Posterior, sums: ItemSums, prior: ItemPrior) -> Tensor:
+    """The step to the maximum of the quadratic expansion of the log-likelihood plus the exact log prior.
+
+    One Newton step where the prior is normal; else a few, halved for an item that they would not improve.
+    Expanding the prior as well makes items far out in its tails swing.
+    """
+    start = _stacked(q)
+
+    def value(items: Tensor) -> Tensor:
+        move = items - start
+        quadratic = (move * (sums.precision @ move[..., None])[..., 0]).sum(1) / 2
+        return (sums.gradient * move).sum(1) - quadratic + prior.log_density(items[:, :-1], items[:, -1])
+
+    items, best = start, value(start)
+    share = torch.ones_like(best)
+    for _ in range(INNER_STEPS):
+        slope, intercept = items[:, :-1], items[:, -1]
+        gradient = sums.gradient - (sums.precision @ (items - start)[..., None])[..., 0]
+        gradient = gradient + prior.gradient(slope, intercept)
+        step = torch.linalg.solve(sums.precision + prior.curvature(slope, intercept), gradient)
+        trial = items + share[:, None] * step
+        reached = value(trial)
+        better = reached >= best
+        items, best = torch.where(better[:, None], trial, items), torch.where(better, reached, best)
+        share = torch.where(better, 2 * share, share / 2).clamp_max(1.0)
+        if float(step.abs().max()) < INNER_TOLERANCE:
+            break
+    return items - start
+
+
+def _common_slope_step(q: Posterior, sums: ItemSums, prior: ItemPrior) -> tuple[Tensor, Tensor]:
+    """Newton step and S where all items share one slope: the intercepts are eliminated first.
 
     The slope is known far better than any intercept, so its variance is left out of S.
     """
+    gradient = sums.gradient + prior.gradient(q.slope, q.intercept)
+    precision = sums.precision + prior.curvature(q.slope, q.intercept)
     aa, ad, dd = precision[:, 0, 0], precision[:, 0, 1], precision[:, 1, 1]
     by_slope = (gradient[:, 0] - ad / dd * gradient[:, 1]).sum() / (aa - ad**2 / dd).sum()
-    step = torch.stack([by_slope.expand_as(dd), (gradient[:, 1] - ad * by_slope) / dd], 1)
+    by_slope = by_slope.clamp(-MAX_ITEM_STEP, MAX_ITEM_STEP)
+    by_intercept = ((gradient[:, 1] - ad * by_slope) / dd).clamp(-MAX_ITEM_STEP, MAX_ITEM_STEP)
     covariance = torch.zeros_like(precision)
     covariance[:, 1, 1] = 1 / dd
-    return step.clamp(-MAX_ITEM_STEP, MAX_ITEM_STEP), covariance
+    return torch.stack([by_slope.expand_as(dd), by_intercept], 1), covariance
 
 
-def _restandardise(q: Posterior, use: Tensor) -> Posterior:
-    """Parameter expansion: the subjects in ``use`` get mean 0 and covariance I, V included."""
+def _restandardise(q: Posterior, use: Tensor, target: Tensor) -> Posterior:
+    """Parameter expansion: the subjects in ``use`` get mean 0 and covariance I, V included.
+
+    Several dimensions may rotate freely, and would go on turning: they are held to the ``target`` slopes
+    ``[J, K]`` (orthogonal Procrustes problem, Schönemann 1966).
+    """
     mean = q.ability[use]
     if len(mean) < 2:
         return q
     shift = mean.mean(0)
     spread = (mean - shift).mT @ (mean - shift) / len(mean) + q.ability_covariance[use].mean(0)
-    return _change_ability(q, shift, torch.linalg.cholesky(spread))
+    scale = torch.linalg.cholesky(spread)
+    left, _, right = torch.linalg.svd((q.slope @ scale).mT @ target)
+    return _change_ability(q, shift, scale @ left @ right)
 
 
 def _principal_axes(q: Posterior) -> Posterior:
@@ -354,15 +291,20 @@ def _change_ability(q: Posterior, shift: Tensor, scale: Tensor) -> Posterior:
     )
 
 
-def _net_step(before: Posterior, after: Posterior, share: Tensor) -> float:
-    """Largest whole step of an item in its standard errors, ``max_j sqrt(δᵀ S⁻¹ δ)``."""
-    step = torch.cat([after.slope - before.slope, (after.intercept - before.intercept)[:, None]], 1)
+def _stacked(q: Posterior) -> Tensor:
+    """(a, d) of every item, ``[J, K + 1]``."""
+    return torch.cat([q.slope, q.intercept[:, None]], 1)
+
+
+def _net_step(before: Posterior, after: Posterior) -> float:
+    """Largest step of an item in its standard errors, ``max_j sqrt(δᵀ S⁻¹ δ)``."""
+    step = _stacked(after) - _stacked(before)
     spread = torch.diagonal(after.item_covariance, dim1=1, dim2=2)
     # A common slope has no variance of its own: its step is measured through the intercepts.
     free = spread[0] > 0
     covariance = after.item_covariance[:, free][:, :, free]
     scaled = torch.linalg.solve(covariance, step[:, free, None])[..., 0]
-    return float(((step[:, free] * scaled).sum(1).clamp_min(0.0).sqrt() / share).max())
+    return float(((step[:, free] * scaled).sum(1).clamp_min(0.0).sqrt()).max())
 
 
 def _pearson(block: Block, p: Tensor) -> Tensor:

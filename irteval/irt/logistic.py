@@ -22,8 +22,7 @@ _SEVEN_NODES = (
     (0.2401231786050127, 0.030757123967586497, 0.0005482688559722186),
     0.4571428571428571,
 )
-# Three nodes err by less than 1e-3 in E[P] up to this standard deviation of the linear predictor.
-_WIDE = 1.0
+NARROW = 1.0  # variance of eta up to which three nodes give E[P] to about 1e-3
 
 
 def linear_predictor(ability: Tensor, slope: Tensor, intercept: Tensor) -> Tensor:
@@ -85,13 +84,14 @@ def information(
     return slope[:, 0] ** 2 * derivatives(eta, torch.zeros_like(eta), lower, upper)[1]
 
 
-def expected_probability(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+def expected_probability(mean: Tensor, variance: Tensor, wide: bool = True) -> tuple[Tensor, Tensor]:
     """``E[P]`` and ``E[P (1 - P)]`` for ``eta ~ N(mean, variance)``, P the logistic function.
 
-    Gauss–Hermite quadrature in one dimension: three nodes, seven where some standard deviation exceeds 1.
+    Gauss–Hermite quadrature in one dimension with seven nodes, or with three, which are enough where no
+    variance exceeds `NARROW`.
     """
     deviation = variance.sqrt()
-    nodes, weights, centre = _SEVEN_NODES if bool(deviation.max() > _WIDE) else _THREE_NODES
+    nodes, weights, centre = _SEVEN_NODES if wide else _THREE_NODES
     p = torch.sigmoid(mean)
     first, second = p * centre, (p * p).mul_(centre)
     for node, weight in zip(nodes, weights, strict=True):
