@@ -198,15 +198,21 @@ class Session:
         if not self._queue:
             self._check_stop()
         asked: list[ItemReference] = []
+        planned = False
         while self._stopped is None and len(asked) < (k or 1):
-            if not self._queue and not self._plan(None if k is None else k - len(asked)):
-                break
+            if not self._queue:
+                planned = self._plan(None if k is None else k - len(asked))
+                if not planned:
+                    break
             taken = min(len(self._queue), len(self._queue) if k is None else k - len(asked))
             asked += [self._queue.popleft() for _ in range(taken)]
         self._asked |= {reference.item: reference for reference in asked}
         if self.folder is not None:
-            self.folder.append_asked(self._asked_line(reference, "asked") for reference in asked)
-            self.folder.append_asked(self._asked_line(reference, "planned") for reference in self._queue)
+            waiting = list(self._queue) if planned else []
+            self.folder.append_asked(
+                [self._asked_line(reference, "asked") for reference in asked]
+                + [self._asked_line(reference, "planned") for reference in waiting]
+            )
         return asked
 
     def tell(self, answers: Mapping[str, float | bool | Response | None]) -> None:
