@@ -1,7 +1,9 @@
-"""A benchmark that every installation carries: half of scikit-learn's handwritten digits, 900 images.
+"""A benchmark that every installation carries: 900 of scikit-learn's handwritten digits, clean to ambiguous.
 
-An item is one held-out image and a response is 1 where a classifier names its digit. The classifiers are
-trained here, on the other half, so every number of the demo is a measurement and none is simulated.
+An item is a held-out image through which another one shines, faintly or almost as strongly: like the items of
+a real benchmark, they range from easy to hardly fair. A response is 1 where a classifier names the stronger
+digit. The classifiers are trained here, on the other half of the images, so every number of the demo is a
+measurement and none is simulated.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ BENCHMARK = "digits"
 ITEMS = 900
 DIGITS = 10
 SIDE = 8  # pixels
+MOST_BLENDED = 0.45  # share of the other image in the hardest item
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +52,17 @@ def load(seed: int) -> Digits:
     return Digits(
         train_images=images[train],
         train_labels=labels[train].astype(np.int64),
-        test_images=images[test],
+        test_images=_blend(images[test], np.random.default_rng(seed)),
         test_labels=labels[test].astype(np.int64),
         items=tuple(f"image-{index:04d}" for index in test),
     )
+
+
+def _blend(images: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Let another image of the set shine through each, its share uniform from none to almost half."""
+    share = rng.uniform(0, MOST_BLENDED, size=(len(images), 1))
+    blended: NDArray[np.float64] = (1 - share) * images + share * rng.permutation(images)
+    return blended
 
 
 def responses(digits: Digits, predictions: dict[str, NDArray[np.int64]]) -> ResponseMatrix:

@@ -25,34 +25,49 @@ from irteval.report.plots import save_png, training_curve
 from irteval.report.tables import estimates_table
 
 SHARE_ASKED = 0.05  # of the items
+SESSIONS = 10  # a new subject
 BANK, RESPONSES, NEW_RESPONSES = "bank", "responses.parquet", "new-responses.parquet"
 TABLE, CURVE = "table.csv", "training-curve.png"
 
 
 @dataclass(frozen=True)
 class DemoRow:
-    """One new subject.
+    """One new subject, tested in several sessions that draw their items with different seeds.
 
     Attributes:
-        estimate: what 5 % of the items said.
+        sessions: what 5 % of the items said, an estimate a session.
         true_score: share right of all items.
         random_error: expected absolute error of the plain share right on as many items drawn at random.
     """
 
-    estimate: Estimate
+    sessions: tuple[Estimate, ...]
     true_score: float
     random_error: float
 
     @property
-    def error(self) -> float:
-        """Absolute error of the estimate."""
-        return abs(self.estimate.score - self.true_score)
+    def estimate(self) -> Estimate:
+        """The first session's: the one that is shown."""
+        return self.sessions[0]
 
     @property
     def covered(self) -> bool:
-        """Whether the interval holds the true score."""
-        low, high = self.estimate.interval
-        return low <= self.true_score <= high
+        """Whether the interval shown holds the true score."""
+        return _holds(self.estimate, self.true_score)
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """Over the sessions."""
+        return float(np.mean([abs(estimate.score - self.true_score) for estimate in self.sessions]))
+
+    @property
+    def coverage(self) -> float:
+        """Share of the sessions whose interval holds the true score."""
+        return float(np.mean([_holds(estimate, self.true_score) for estimate in self.sessions]))
+
+
+def _holds(estimate: Estimate, true_score: float) -> bool:
+    low, high = estimate.interval
+    return low <= true_score <= high
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,7 @@ class DemoResult:
     """What the demo found and where it lies.
 
     Attributes:
-        rows: one a new subject: checkpoints in training order, then the two stronger classifiers.
+        rows: one a new subject: checkpoints in training order, then the two better classifiers.
         calibrated: number of calibration subjects.
         best_calibrated: true score of the strongest of them.
         folder: where the files are: ``bank/``, ``responses.parquet`` of the calibrated subjects,
@@ -76,8 +91,8 @@ class DemoResult:
 
     @property
     def mean_absolute_error(self) -> float:
-        """Mean over the new subjects."""
-        return float(np.mean([row.error for row in self.rows]))
+        """Mean over the new subjects and their sessions."""
+        return float(np.mean([row.mean_absolute_error for row in self.rows]))
 
     @property
     def random_mean_absolute_error(self) -> float:
@@ -86,8 +101,8 @@ class DemoResult:
 
     @property
     def coverage(self) -> float:
-        """Share of the new subjects whose interval holds the true score."""
-        return float(np.mean([row.covered for row in self.rows]))
+        """Share of all intervals that hold the true score."""
+        return float(np.mean([row.coverage for row in self.rows]))
 
     def table(self) -> Table:
         """The rows for a terminal."""
@@ -99,30 +114,32 @@ class DemoResult:
         first = self.rows[0].estimate
         covered = sum(row.covered for row in self.rows)
         return (
-            f"{len(self.rows)} new subjects, {first.items_asked} of {first.items_total} items each; "
-            f"the bank was fitted to {self.calibrated} others, the best of which scores "
-            f"{self.best_calibrated:.3f}.\n"
-            f"Mean absolute error {self.mean_absolute_error:.4f}. The share right on as many random items "
-            f"would be off by {self.random_mean_absolute_error:.4f}.\n"
-            f"{covered} of {len(self.rows)} intervals hold the true score, at a nominal "
-            f"{100 * first.level:g} %.\n"
+            f"Shown is one session a subject, {first.items_asked} of {first.items_total} items; {covered} of "
+            f"{len(self.rows)} intervals hold the true score. The bank was fitted to {self.calibrated} other "
+            f"subjects, the best of which scores {self.best_calibrated:.3f}.\n"
+            f"Over {SESSIONS} sessions a subject the mean absolute error is {self.mean_absolute_error:.4f}; "
+            f"the share right on as many random items is off by {self.random_mean_absolute_error:.4f}. "
+            f"{100 * self.coverage:.1f} % of the intervals hold, nominal are {100 * first.level:g} %.\n"
             f"{self.seconds:.0f} s in all; bank, responses, table and training curve are in {self.folder}"
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain JSON values; ``estimates`` has the keys of every command and three more."""
+        """The result as plain JSON values; ``estimates`` has the keys of every command and some more."""
         return {
             "estimates": [
                 {
                     **row.estimate.to_json(),
                     "true_score": row.true_score,
                     "covered": row.covered,
+                    "mean_absolute_error": row.mean_absolute_error,
                     "random_error": row.random_error,
+                    "coverage": row.coverage,
                 }
                 for row in self.rows
             ],
             "calibrated": self.calibrated,
             "best_calibrated": self.best_calibrated,
+            "sessions": SESSIONS,
             "mean_absolute_error": self.mean_absolute_error,
             "random_mean_absolute_error": self.random_mean_absolute_error,
             "coverage": self.coverage,
@@ -152,7 +169,7 @@ def run_demo(out: Path, seed: int = 0, progress: Callable[[str], None] | None = 
 
     say("training the calibration subjects: classifiers of twenty families")
     population = digits.responses(benchmark, train_population(benchmark, seed))
-    say("training the new subjects: a network and its checkpoints, two stronger classifiers")
+    say("training the new subjects: a network and its checkpoints, two better classifiers")
     steps = train_network(benchmark, seed)
     checkpoints = {f"network-step-{step:03d}": named for step, named in steps.items()}
     newcomers = digits.responses(benchmark, checkpoints | train_stronger(benchmark, seed))
@@ -160,17 +177,17 @@ def run_demo(out: Path, seed: int = 0, progress: Callable[[str], None] | None = 
     say(f"fitting the bank: {len(population.subjects)} subjects, {len(population.items)} items")
     bank = fit(population, seed=seed, name=digits.BENCHMARK)
     budget = round(SHARE_ASKED * len(benchmark.items))
-    say(f"testing {len(newcomers.subjects)} new subjects with {budget} items each")
-    estimates = {estimate.subject: estimate for estimate in replay(bank, newcomers, budget=budget, seed=seed)}
-
-    true_scores = newcomers.subject_means()
+    say(f"testing {len(newcomers.subjects)} new subjects with {budget} items each, {SESSIONS} times")
+    sessions = [replay(bank, newcomers, budget=budget, seed=seed + number) for number in range(SESSIONS)]
     rows = tuple(
-        DemoRow(estimates[subject], float(true), _random_error(float(true), budget, len(benchmark.items)))
-        for subject, true in zip(newcomers.subjects, true_scores, strict=True)
+        DemoRow(estimates, true_score, _random_error(true_score, budget, len(benchmark.items)))
+        for estimates, true_score in zip(
+            zip(*sessions, strict=True), newcomers.subject_means().tolist(), strict=True
+        )
     )
     best_calibrated = float(population.subject_means().max())
     say("writing the files")
-    bank.save(out / BANK)
+    bank.save(out / BANK, overwrite=True)
     population.to_frame().to_parquet(out / RESPONSES, index=False)
     newcomers.to_frame().to_parquet(out / NEW_RESPONSES, index=False)
     _table_frame(rows).to_csv(out / TABLE, index=False)
@@ -210,7 +227,9 @@ def _table_frame(rows: Sequence[DemoRow]) -> pd.DataFrame:
             "items_asked": [row.estimate.items_asked for row in rows],
             "items_saved": [row.estimate.items_total - row.estimate.items_asked for row in rows],
             "covered": [row.covered for row in rows],
+            "mean_absolute_error": [row.mean_absolute_error for row in rows],
             "random_error": [row.random_error for row in rows],
+            "coverage": [row.coverage for row in rows],
         }
     )
 

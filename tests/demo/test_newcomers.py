@@ -12,7 +12,7 @@ def share_right(images, named) -> float:
 def test_the_network_rises_from_chance(images, network):
     scores = [share_right(images, named) for named in network.values()]
     assert scores[0] < 0.2
-    assert scores[-1] > 0.9
+    assert scores[-1] > 0.8
     assert sum(0.2 < score < 0.8 for score in scores) >= 4
 
 

@@ -10,7 +10,7 @@ def test_the_calibrated_subjects_are_many_and_varied(population):
     assert len(population.subjects) == len(FAMILIES) * SUBJECTS_PER_FAMILY >= 150
     scores = population.subject_means()
     assert scores.min() < 0.2
-    assert scores.max() > 0.9
+    assert scores.max() > 0.85
     assert np.std(scores) > 0.15
     assert len(np.unique(population.dense(), axis=0)) == len(population.subjects)
 
