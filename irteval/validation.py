@@ -51,7 +51,7 @@ def make_split(
         order: a sortable date of each subject, for ``newest``; their order in the responses where None.
 
     Raises:
-        InputError: an unknown kind, or too few subjects.
+        InputError: an unknown kind, too few subjects, or nobody older than the newest.
     """
     subjects = responses.shape[0]
     if subjects < 4:
@@ -68,6 +68,8 @@ def make_split(
         dates = np.arange(subjects) if order is None else np.asarray(order)
         first = np.sort(dates)[-held_out]
         source, target = np.flatnonzero(dates < first), np.flatnonzero(dates >= first)
+        if not len(source):
+            raise InputError(f"every subject has the date {first}, wanted older ones too", field="order")
     else:
         raise InputError(f"'{kind}', wanted one of {', '.join(SPLITS)}", field="split")
     if most_targets is not None and len(target) > most_targets:
