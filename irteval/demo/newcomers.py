@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from torch import nn
 
+from irteval.calibrate.threads import threads_for
 from irteval.demo.digits import DIGITS, SIDE, Digits
 
 CHECKPOINTS = (0, 5, 10, 15, 20, 25, 30, 40, 60, 80, 120, 180, 270, 400)  # optimiser steps
@@ -37,15 +38,16 @@ def train_network(digits: Digits, seed: int) -> dict[int, NDArray[np.int64]]:
     images, labels = _pictures(digits.train_images), torch.from_numpy(digits.train_labels)
     test_images = _pictures(digits.test_images)
     named = {}
-    for step in range(CHECKPOINTS[-1] + 1):
-        if step in CHECKPOINTS:
-            with torch.no_grad():
-                named[step] = network(test_images).argmax(dim=1).numpy()
-        batch = torch.randint(len(labels), (BATCH,), generator=generator)
-        loss = nn.functional.cross_entropy(network(images[batch]), labels[batch])
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+    with threads_for(test_images.numel()):
+        for step in range(CHECKPOINTS[-1] + 1):
+            if step in CHECKPOINTS:
+                with torch.no_grad():
+                    named[step] = network(test_images).argmax(dim=1).numpy()
+            batch = torch.randint(len(labels), (BATCH,), generator=generator)
+            loss = nn.functional.cross_entropy(network(images[batch]), labels[batch])
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
     return named
 
 
