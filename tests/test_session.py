@@ -440,9 +440,9 @@ def test_interrupted_it_goes_on_as_if_it_had_not_been(
 def test_one_process_a_call_is_one_session(
     bank_folder: Path, bank: ItemBank, answers: Answers, tmp_path: Path
 ) -> None:
-    whole = Session(bank, "me", budget=28)
+    whole = Session(bank, "me", budget=18)
     expected = play(whole, answers)
-    Session.create(tmp_path / "run", bank_folder, "me", budget=28).close()
+    Session.create(tmp_path / "run", bank_folder, "me", budget=18).close()
     asked: list[str] = []
     while True:
         session = Session.resume(tmp_path / "run")
