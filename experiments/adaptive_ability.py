@@ -1,8 +1,8 @@
 """Adaptive tests of ability on a simulated bank: error against the best possible, speed of selection.
 
-The bank is known, so that only the choice of items is judged: 1,000 items, a ~ logN(0, .4), b ~ N(0, 1.2); 2,000
-subjects, theta ~ N(0, 1). The floor is the root of E[1 / (1 + I50(theta))], I50 the information of the 50 best
-items at the true ability.
+The bank is known, so that only the choice of items is judged: 1,000 items, a ~ logN(0, .4), b ~ N(0, 1.2);
+2,000 subjects, theta ~ N(0, 1). The floor is the root of E[1 / (1 + I50(theta))], I50 the information of the
+50 best items at the true ability.
 
     python experiments/adaptive_ability.py
 """
