@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 
 from irteval.bank import FitReport, ItemBank
 from irteval.calibrate.calibration import Calibration, calibrate
 from irteval.calibrate.source import score_model
-from irteval.errors import InputError
+from irteval.errors import ConvergenceError, InputError
 from irteval.responses import ResponseMatrix
 
 SCORER_DIMS = ((48, (2, 4)), (20, (1, 2)), (2, (1,)))  # least number of subjects, dimensions mixed
@@ -27,6 +27,7 @@ def fit(
     seed: int = 0,
     metric: str = "score",
     name: str | None = None,
+    dates: Mapping[str, str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> ItemBank:
     """Calibrate an item bank.
@@ -44,7 +45,8 @@ def fit(
         device: ``auto``, ``cpu`` or ``cuda``.
         seed: for whatever is drawn at random.
         metric: name of the score, kept in the bank.
-        name: of the bank.
+        name: of the bank, and of its benchmark where the responses name none.
+        dates: ISO dates by name, kept in the bank.
         progress: called with a line before each part of the work.
 
     Raises:
@@ -68,29 +70,36 @@ def fit(
     )
     wanted = next(sizes for least, sizes in SCORER_DIMS if answering >= least)
     fits: dict[str, Calibration] = {}
+    warnings = list(primary.warnings)
     for k in wanted:
         same = response_model == "2pl" and k == dims
         if same and priors and primary.estimator == "variational":
             fits[f"k{k}"] = primary
             continue
         tell(f"fitting the scorer's 2pl in {k} dimension{'s' if k > 1 else ''}")
-        # A primary 2PL by another estimator has the short name already.
-        fits[f"scorer_k{k}" if same else f"k{k}"] = calibrate(
-            responses, dims=k, estimator="variational", device=device, seed=seed
-        )
-    benchmarks = responses.benchmarks or (ItemBank.UNNAMED,) * len(responses.items)
+        try:
+            # A primary 2PL by another estimator has the short name already.
+            fits[f"scorer_k{k}" if same else f"k{k}"] = calibrate(
+                responses, dims=k, estimator="variational", device=device, seed=seed
+            )
+        except ConvergenceError as error:
+            if k == wanted[-1] and not fits:
+                raise
+            warnings.append(f"the scorer goes without its fit in {k} dimensions: {error}")
+    benchmarks = responses.benchmarks or (name or ItemBank.UNNAMED,) * len(responses.items)
     tell("summarising the source")
     model = score_model(responses, fits, benchmarks, seed)
     return ItemBank.build(
         responses.items,
         primary.parameters,
-        benchmarks=responses.benchmarks,
+        benchmarks=benchmarks,
         item_table=_item_table(responses),
         further={k: v.parameters for k, v in fits.items() if v is not primary},
         score_model=model,
         subjects=responses.subjects,
         name=name,
         metric=metric,
+        dates=dates,
         calibration=f"{primary.estimator}, priors {'on' if priors else 'off'}",
         fit_report=FitReport(
             response_model=response_model,
@@ -101,7 +110,7 @@ def fit(
             converged=primary.converged,
             iterations=primary.iterations,
             seconds=time.perf_counter() - began,
-            warnings=primary.warnings,
+            warnings=tuple(warnings),
         ),
     )
 

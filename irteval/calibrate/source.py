@@ -12,6 +12,7 @@ from scipy.special import expit, ndtri
 from irteval.bank import ScoreModel, SourceScores
 from irteval.calibrate.calibration import Calibration, calibrate
 from irteval.calibrate.hypotheses import DIFFICULTY_BINS, WIDE, HypothesisSet
+from irteval.errors import ConvergenceError
 from irteval.irt.parameters import ItemParameters
 from irteval.responses import ResponseMatrix
 
@@ -142,7 +143,7 @@ def beyond_direction(
         seed: for the choice of items where there are many.
 
     Returns:
-        None where the source is too small to learn it.
+        None where the source is too small to learn it, or its weak part alone can't be fitted.
     """
     if len(scores) < LEAST_SOURCE:
         return None
@@ -154,7 +155,10 @@ def beyond_direction(
         items = np.sort(np.random.default_rng(seed).choice(items, MOST_ITEMS, replace=False))
     dims = fit.parameters.dims
     weak_responses = responses.take(subjects=np.sort(weak), items=items)
-    weak_fit = calibrate(weak_responses, dims=dims, estimator="variational", seed=seed)
+    try:
+        weak_fit = calibrate(weak_responses, dims=dims, estimator="variational", seed=seed)
+    except ConvergenceError:
+        return None
     bins = difficulty_bins(smoothed_means(weak_responses))
     hypothesis = HypothesisSet.build(weak_fit.parameters, bins, np.zeros(len(items), int), None, (WIDE,))
     answers = torch.as_tensor(responses.take(subjects=strong, items=items).dense())
