@@ -142,3 +142,16 @@ def test_order_and_padding_of_answers_change_nothing(case: Case) -> None:
     alone = predict(case.fits, only[None], case.y[1, only][None], torch.ones(1, len(only)).double())
     torch.testing.assert_close(alone.probability[0], case.prediction.probability[1], atol=1e-9, rtol=0)
     torch.testing.assert_close(alone.log_weight[0], case.prediction.log_weight[1], atol=1e-9, rtol=0)
+
+
+def test_answers_themselves_are_chance() -> None:
+    # Items that no ability moves: what is left of the variance is that of the answers.
+    parameters = ItemParameters(np.zeros(20), np.linspace(-2, 2, 20))
+    fit = HypothesisSet.build(parameters, np.zeros(20, int), np.zeros(20, int), None, (INSIDE,))
+    empty = torch.zeros(1, 0).double()
+    prediction = predict((fit,), torch.zeros(1, 0, dtype=torch.long), empty, empty)
+    weights = torch.linspace(1, 2, 20).double() / 30
+    mean, variance = prediction.score(weights, torch.zeros(1, 20).double(), torch.zeros(1, 20).double())
+    p = expit(np.linspace(-2, 2, 20))
+    assert mean.item() == pytest.approx((weights.numpy() * p).sum(), abs=1e-6)
+    assert variance.item() == pytest.approx((weights.numpy() ** 2 * p * (1 - p)).sum(), rel=1e-5)
