@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from irteval.calibrate.blocks import Blocks
+from irteval.calibrate.grid import GridFit, PatternBlocks, fit_grid
 from irteval.calibrate.priors import Difficulty, Flat, Intercept, ItemPrior, Normal
-from irteval.calibrate.variational import fit_variational
+from irteval.calibrate.standard_errors import grid_covariance, normal_covariance
+from irteval.calibrate.variational import VariationalFit, fit_variational
 from irteval.errors import ConvergenceError, InputError
 from irteval.irt.parameters import ItemParameters
 from irteval.responses.matrix import ResponseMatrix
@@ -20,8 +23,12 @@ from irteval.responses.matrix import ResponseMatrix
 RESPONSE_MODELS = ("1pl", "2pl")
 ESTIMATORS = ("auto", "variational", "grid")
 GRID_ITEMS = 50  # below, posteriors are too wide for the normal approximation and the exact grid is cheap
-TOLERANCE = {True: 0.01, False: 0.05}  # certificate in standard errors: one dimension, several
-MAX_ITERATIONS = 500
+# Certificates, in standard errors. EM's steps are much smaller than its distance from the maximum.
+TOLERANCE, TOLERANCE_SEVERAL, GRID_TOLERANCE = 0.01, 0.05, 1e-5
+ITERATIONS, GRID_ITERATIONS = 200, 5000
+NORMAL_PRIOR = (
+    "the prior with independent difficulties did not converge; slopes and intercepts have a joint normal one"
+)
 
 
 @dataclass(frozen=True)
@@ -89,41 +96,93 @@ def calibrate(
     started = time.perf_counter()
     blocks = Blocks(responses, _device(device))
     common = response_model == "1pl"
-    fit = fit_variational(
-        blocks,
-        dims,
-        _prior(dims, common, priors, blocks.device),
-        common_slope=common,
-        seed=seed,
-        tolerance=TOLERANCE[dims == 1],
-        max_iterations=MAX_ITERATIONS,
-        progress=progress,
-    )
+    prior = _prior(dims, common, priors, blocks.device)
+    notes: list[str] = []
+    fit: VariationalFit | GridFit
+    if estimator == "grid":
+        tolerance = GRID_TOLERANCE
+        fit = fit_grid(
+            blocks,
+            prior,
+            common_slope=common,
+            keep_constant=not priors,
+            tolerance=tolerance,
+            max_iterations=GRID_ITERATIONS,
+            progress=progress,
+        )
+    else:
+        tolerance = TOLERANCE if dims == 1 else TOLERANCE_SEVERAL
+        fit = fit_variational(
+            blocks,
+            dims,
+            prior,
+            common_slope=common,
+            seed=seed,
+            tolerance=tolerance,
+            max_iterations=ITERATIONS,
+            progress=progress,
+        )
+        if not fit.converged and isinstance(prior, Difficulty):
+            # Items with hardly any information can wander on that prior's curved ridges; this one has none.
+            notes.append(NORMAL_PRIOR)
+            fit = fit_variational(
+                blocks,
+                dims,
+                Normal.default(torch.zeros((), device=blocks.device), dims),
+                seed=seed,
+                tolerance=tolerance,
+                max_iterations=ITERATIONS,
+                progress=progress,
+            )
     if not fit.converged:
         raise ConvergenceError(
             f"the largest step of an item is {fit.certificate:.3g} standard errors after {fit.iterations} "
-            f"iterations, wanted at most {TOLERANCE[dims == 1]}"
+            f"iterations, wanted at most {tolerance}"
         )
     q = fit.posterior
     parameters = ItemParameters(
         slope=q.slope.cpu().numpy(),
         intercept=q.intercept.cpu().numpy(),
-        covariance=q.item_covariance.cpu().numpy(),
+        covariance=_covariance(blocks, fit, common).cpu().numpy(),
         response_model=response_model,
     )
     return Calibration(
         parameters=parameters,
         ability_mean=q.ability.cpu().numpy(),
         ability_covariance=q.ability_covariance.cpu().numpy(),
-        log_likelihood=None,
+        log_likelihood=fit.log_likelihood if isinstance(fit, GridFit) else None,
         iterations=fit.iterations,
-        converged=True,
+        converged=fit.converged,
         certificate=fit.certificate,
         estimator=estimator,
         priors=priors,
-        warnings=(),
+        warnings=(*notes, *_warnings(responses, priors)),
         seconds=time.perf_counter() - started,
     )
+
+
+def _covariance(blocks: Blocks, fit: VariationalFit | GridFit, common_slope: bool) -> Tensor:
+    """Covariance of (slopes, intercept) of each item, ``[J, K + 1, K + 1]``, NaN for a common slope."""
+    if isinstance(fit, GridFit):
+        return grid_covariance(PatternBlocks(blocks), fit, common_slope)
+    if fit.posterior.slope.shape[1] > 1:
+        return fit.posterior.item_covariance
+    free = slice(1, 2) if common_slope else slice(0, 2)
+    covariance = torch.full_like(fit.posterior.item_covariance, torch.nan)
+    covariance[:, free, free] = normal_covariance(fit.cells, fit.posterior, fit.scale_subjects, free)
+    return covariance
+
+
+def _warnings(responses: ResponseMatrix, priors: bool) -> Iterator[str]:
+    """What a person should know about items that the data say little about."""
+    count, mean = responses.item_counts(), responses.item_means()
+    unanswered = int((count == 0).sum())
+    constant = int(((mean == 0) | (mean == 1)).sum())
+    rest = "their parameters rest on the prior" if priors else "their parameters are not determined"
+    if unanswered:
+        yield f"{unanswered} items have no answer: {rest}"
+    if constant:
+        yield f"{constant} items have the same answer from every subject: {rest}"
 
 
 def _choose(responses: ResponseMatrix, response_model: str, dims: int, estimator: str, priors: bool) -> str:

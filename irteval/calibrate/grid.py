@@ -301,17 +301,18 @@ def _maximise(found: _Expectation, nodes: Tensor, items: _Items, common_slope: b
     x = torch.stack([nodes, torch.ones_like(nodes)], 1)
     outer = (x[:, :, None] * x[:, None, :]).flatten(1)
     for _ in range(NEWTON_STEPS):
-        p = torch.sigmoid(items.values @ x.mT)
-        gradient = (found.right - found.weight * p) @ x
+        eta = items.values @ x.mT
+        p, q = torch.sigmoid(eta), torch.sigmoid(-eta)
+        gradient = (found.right * q - (found.weight - found.right) * p) @ x
         gradient = gradient + items.prior.gradient(items.slope[:, None], items.intercept)
-        precision = ((found.weight * p * (1 - p)) @ outer).unflatten(1, (2, 2))
+        precision = ((found.weight * p * q) @ outer).unflatten(1, (2, 2))
         precision = precision + items.prior.curvature(items.slope[:, None], items.intercept)
         if common_slope:
             step, covariance = _common_slope_step(gradient, precision)
         else:
             covariance = torch.linalg.inv(precision)
             step = (covariance @ gradient[..., None])[..., 0]
-        step = step * (MAX_ITEM_STEP / step.abs().amax(1, keepdim=True).clamp_min(MAX_ITEM_STEP))
+            step = step * (MAX_ITEM_STEP / step.abs().amax(1, keepdim=True).clamp_min(MAX_ITEM_STEP))
         items = replace(items.at(items.values + step), covariance=covariance)
         if float(step.abs().max()) < NEWTON_TOLERANCE:
             break
@@ -321,13 +322,14 @@ def _maximise(found: _Expectation, nodes: Tensor, items: _Items, common_slope: b
 def _common_slope_step(gradient: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
     """Newton step where all items share one slope, the intercepts eliminated first.
 
-    The covariance is that of the intercepts at a known slope.
+    The covariance has the slope's variance and those of the intercepts at a known slope.
     """
     aa, ad, dd = precision[:, 0, 0], precision[:, 0, 1], precision[:, 1, 1]
-    by_slope = (gradient[:, 0] - ad / dd * gradient[:, 1]).sum() / (aa - ad**2 / dd).sum()
-    covariance = torch.zeros_like(precision)
-    covariance[:, 1, 1] = 1 / dd
-    return torch.stack([by_slope.expand_as(dd), (gradient[:, 1] - ad * by_slope) / dd], 1), covariance
+    information = (aa - ad**2 / dd).sum()
+    by_slope = (gradient[:, 0] - ad / dd * gradient[:, 1]).sum() / information
+    covariance = torch.diag_embed(torch.stack([1 / information.expand_as(dd), 1 / dd], 1))
+    step = torch.stack([by_slope.expand_as(dd), (gradient[:, 1] - ad * by_slope) / dd], 1)
+    return step.clamp(-MAX_ITEM_STEP, MAX_ITEM_STEP), covariance
 
 
 def _restandardise(items: _Items, found: _Expectation) -> _Items:
@@ -347,10 +349,8 @@ def _restandardise(items: _Items, found: _Expectation) -> _Items:
 
 def _net_step(before: _Items, after: _Items) -> float:
     """Largest step of a parameter in its standard errors at known abilities."""
-    step = (after.values - before.values).abs()
     error = after.covariance.diagonal(dim1=1, dim2=2).sqrt()
-    # A common slope has no variance of its own here: its step is measured through the intercepts.
-    return float(torch.where(error > 0, step / error, 0.0).max())
+    return float(((after.values - before.values).abs() / error).max())
 
 
 def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor:

@@ -35,7 +35,11 @@ class ItemPrior(Protocol):
         ...
 
     def curvature(self, slope: Tensor, intercept: Tensor) -> Tensor:
-        """Its negative Hessian or a positive definite stand-in, ``[J, P, P]``."""
+        """Its negative Hessian, or where that may be indefinite its expectation, ``[J, P, P]``."""
+        ...
+
+    def hessian(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """Its negative Hessian, exact, ``[J, P, P]``."""
         ...
 
     def learn(self, slope: Tensor, intercept: Tensor, covariance: Tensor) -> ItemPrior:
@@ -59,6 +63,10 @@ class Flat:
         """Zero."""
         size = slope.shape[1] + 1
         return slope.new_zeros(len(slope), size, size)
+
+    def hessian(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """The same."""
+        return self.curvature(slope, intercept)
 
     def learn(self, slope: Tensor, intercept: Tensor, covariance: Tensor) -> Flat:
         """Nothing to learn."""
@@ -92,6 +100,10 @@ class Intercept:
         curvature = slope.new_zeros(len(slope), 2, 2)
         curvature[:, 1, 1] = 1 / self.variance
         return curvature
+
+    def hessian(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """The same."""
+        return self.curvature(slope, intercept)
 
     def learn(self, slope: Tensor, intercept: Tensor, covariance: Tensor) -> Intercept:
         """Moments of the intercepts."""
@@ -140,6 +152,15 @@ class Difficulty:
         ad = self.bbar / q
         return torch.stack([torch.stack([aa, ad], -1), torch.stack([ad, 1 / q], -1)], -2)
 
+    def hessian(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """Exact, the normaliser ``-1/2 log(t0 + t1 a²)`` included."""
+        a, q, r = self._terms(slope, intercept)
+        t1, bbar = self.t1, self.bbar
+        curved = 2 * t1**2 * a**2 + 4 * t1 * a * r * bbar + t1 * r**2
+        aa = 1 / self.tau + (t1 + bbar**2) / q - curved / q**2 + 4 * t1**2 * a**2 * r**2 / q**3
+        ad = bbar / q - 2 * t1 * a * r / q**2
+        return torch.stack([torch.stack([aa, ad], -1), torch.stack([ad, 1 / q], -1)], -2)
+
     def learn(self, slope: Tensor, intercept: Tensor, covariance: Tensor) -> Difficulty:
         """One EM step: b's part of ``d + a bbar`` is N(0, t1 a²), the rest N(0, t0)."""
         a, q, _ = self._terms(slope, intercept)
@@ -186,17 +207,23 @@ class Normal:
     def log_density(self, slope: Tensor, intercept: Tensor) -> Tensor:
         """Up to a constant, ``[J]``."""
         x = torch.cat([slope, intercept[:, None]], 1) - self.mean
-        return -((x @ torch.linalg.inv(self.variance)) * x).sum(1) / 2
+        scaled: Tensor = torch.linalg.solve(self.variance, x.mT).mT
+        return -(scaled * x).sum(1) / 2
 
     def gradient(self, slope: Tensor, intercept: Tensor) -> Tensor:
         """``-variance⁻¹ (x - mean)``."""
         x = torch.cat([slope, intercept[:, None]], 1)
-        return (self.mean - x) @ torch.linalg.inv(self.variance)
+        scaled: Tensor = torch.linalg.solve(self.variance, (self.mean - x).mT).mT
+        return scaled
 
     def curvature(self, slope: Tensor, intercept: Tensor) -> Tensor:
         """``variance⁻¹`` for every item."""
         precision: Tensor = torch.linalg.inv(self.variance)
         return precision.expand(len(slope), -1, -1)
+
+    def hessian(self, slope: Tensor, intercept: Tensor) -> Tensor:
+        """The same."""
+        return self.curvature(slope, intercept)
 
     def learn(self, slope: Tensor, intercept: Tensor, covariance: Tensor) -> Normal:
         """Moments of the items, with pseudo-items at zero and of the start variance."""

@@ -36,6 +36,8 @@ from irteval.calibrate.threads import BlockMap, block_map
 CONSTANT_ROW = 20  # answers from which an all-right or all-wrong subject says nothing about the scale
 MAX_ABILITY_STEP = 1.5
 MAX_ITEM_STEP = 1.0
+LEAST_SHARE = 0.25
+TURN = 0.7  # of the last move: more than that, backwards, is no convergence
 INNER_STEPS = 20
 INNER_TOLERANCE = 1e-6
 START_VARIANCE = 0.1
@@ -68,6 +70,7 @@ class VariationalFit:
         posterior: standardised; abilities under N(0, I).
         iterations, converged: how it ended.
         certificate: largest net step of an item in the last iteration, in standard errors.
+        scale_subjects: how many subjects the scale rests on.
         cells: expectations over the cells, as the last iteration took them.
     """
 
@@ -75,6 +78,7 @@ class VariationalFit:
     iterations: int
     converged: bool
     certificate: float
+    scale_subjects: int
     cells: Cells
 
 
@@ -97,22 +101,25 @@ def fit_variational(
     """
     posterior, use = _start(blocks, dims, seed)
     cells = Cells(blocks)
-    certificate, iteration = float("inf"), 0
+    pace = _Pace.start(posterior)
+    iteration = 0
     with block_map(blocks.cells, blocks.device) as each:
-        while iteration < max_iterations and certificate > tolerance:
+        while iteration < max_iterations and pace.certificate > tolerance:
             iteration += 1
             previous = posterior
             posterior, sums = _sweep(cells, posterior, each, fixed_subjects=iteration <= START_STEPS)
-            posterior = _item_step(posterior, sums, prior, common_slope)
+            posterior = _item_step(posterior, sums, prior, common_slope, pace.share)
             posterior = _restandardise(posterior, use, previous.slope)
             prior = prior.learn(posterior.slope, posterior.intercept, posterior.item_covariance)
-            certificate = _net_step(previous, posterior)
+            pace = pace.renew(_stacked(posterior) - _stacked(previous), posterior.item_covariance)
             if blocks.has_trials:
                 cells.dispersion = _dispersion(sums, posterior)
             if progress is not None:
-                progress(f"iteration {iteration}: largest step {certificate:.4f} SE")
+                progress(f"iteration {iteration}: largest step {pace.certificate:.4f} SE")
         posterior, _ = _sweep(cells, _principal_axes(posterior), each)
-    return VariationalFit(posterior, iteration, certificate <= tolerance, certificate, cells)
+    return VariationalFit(
+        posterior, iteration, pace.certificate <= tolerance, pace.certificate, int(use.sum()), cells
+    )
 
 
 def _start(blocks: Blocks, dims: int, seed: int) -> tuple[Posterior, Tensor]:
@@ -169,7 +176,8 @@ def _sweep(
         by_linear += linear
         by_quadratic += quadratic
         pearson += fit
-    second, uncertainty = by_quadratic.split(((dims + 1) * (dims + 2) // 2, dims * (dims + 1) // 2), 1)
+    triangle = (dims + 1) * (dims + 2) // 2
+    second, uncertainty = by_quadratic[:, :triangle], by_quadratic[:, triangle:]
     by_linear[:, :dims] -= (unpack_lower(uncertainty) @ q.slope[..., None])[..., 0]
     sums = ItemSums(by_linear, unpack_lower(second), float(pearson[0]), int(pearson[1]))
     return replace(q, ability=torch.cat(means), ability_covariance=torch.cat(covariances)), sums
@@ -189,8 +197,46 @@ def _subject_step(mean: Tensor, items: ItemSide, g: Tensor, w: Tensor) -> tuple[
     return mean + step.clamp(-MAX_ABILITY_STEP, MAX_ABILITY_STEP), covariance
 
 
-def _item_step(q: Posterior, sums: ItemSums, prior: ItemPrior, common_slope: bool) -> Posterior:
-    """A step of every (a, d), and of S towards the inverse of the precision.
+@dataclass(frozen=True)
+class _Pace:
+    """What share of its step each item takes, and the certificate.
+
+    A few steep items would swing between two states for ever. An item whose move turns back without getting
+    shorter takes half the share from then on.
+
+    Attributes:
+        share: in (0, 1], ``[J]``.
+        move: the last net move of each item, ``[J, K + 1]``.
+        certificate: the largest whole step in standard errors, ``max_j sqrt(δᵀ S⁻¹ δ)``.
+    """
+
+    share: Tensor
+    move: Tensor
+    certificate: float = float("inf")
+
+    @classmethod
+    def start(cls, q: Posterior) -> _Pace:
+        return cls(torch.ones_like(q.intercept), torch.zeros_like(_stacked(q)))
+
+    def renew(self, move: Tensor, covariance: Tensor) -> _Pace:
+        """The shares after these moves, re-standardisation included."""
+        # A common slope has no variance of its own: its step is measured through the intercepts.
+        free = covariance[0].diagonal() > 0
+        scale = torch.linalg.inv(covariance[:, free][:, :, free])
+        before, after = self.move[:, free, None], move[:, free, None]
+        metric = (scale @ before)[..., 0]
+        back = (after[..., 0] * metric).sum(1) < -TURN * (before[..., 0] * metric).sum(1)
+        length = (after.mT @ scale @ after)[:, 0, 0].clamp_min(0.0).sqrt()
+        certificate = float((length / self.share).max())
+        return _Pace(
+            torch.where(back, (self.share / 2).clamp_min(LEAST_SHARE), self.share), move, certificate
+        )
+
+
+def _item_step(
+    q: Posterior, sums: ItemSums, prior: ItemPrior, common_slope: bool, share: Tensor
+) -> Posterior:
+    """This share ``[J]`` of a step of every (a, d), and a step of S towards the inverse of the precision.
 
     S moves half way: it and the weights w depend on each other, and whole steps would throw items with hardly
     any information to and fro between two states.
@@ -201,6 +247,7 @@ def _item_step(q: Posterior, sums: ItemSums, prior: ItemPrior, common_slope: boo
         step = _penalised_step(q, sums, prior)
         precision = sums.precision + prior.curvature(q.slope + step[:, :-1], q.intercept + step[:, -1])
         covariance = torch.lerp(q.item_covariance, torch.linalg.inv(precision), 0.5)
+    step = step * share[:, None]
     step = step * (MAX_ITEM_STEP / step.abs().amax(1, keepdim=True).clamp_min(MAX_ITEM_STEP))
     return replace(
         q, slope=q.slope + step[:, :-1], intercept=q.intercept + step[:, -1], item_covariance=covariance
@@ -226,7 +273,7 @@ def _penalised_step(q: Posterior, sums: ItemSums, prior: ItemPrior) -> Tensor:
         slope, intercept = items[:, :-1], items[:, -1]
         gradient = sums.gradient - (sums.precision @ (items - start)[..., None])[..., 0]
         gradient = gradient + prior.gradient(slope, intercept)
-        step = torch.linalg.solve(sums.precision + prior.curvature(slope, intercept), gradient)
+        step = torch.linalg.solve(_definite(sums.precision, prior, slope, intercept), gradient)
         trial = items + share[:, None] * step
         reached = value(trial)
         better = reached >= best
@@ -235,6 +282,13 @@ def _penalised_step(q: Posterior, sums: ItemSums, prior: ItemPrior) -> Tensor:
         if float(step.abs().max()) < INNER_TOLERANCE:
             break
     return items - start
+
+
+def _definite(precision: Tensor, prior: ItemPrior, slope: Tensor, intercept: Tensor) -> Tensor:
+    """Precision with the prior's exact Hessian where that is positive definite, else with its stand-in."""
+    exact = precision + prior.hessian(slope, intercept)
+    fails = torch.linalg.cholesky_ex(exact)[1] > 0
+    return torch.where(fails[:, None, None], precision + prior.curvature(slope, intercept), exact)
 
 
 def _common_slope_step(q: Posterior, sums: ItemSums, prior: ItemPrior) -> tuple[Tensor, Tensor]:
@@ -294,17 +348,6 @@ def _change_ability(q: Posterior, shift: Tensor, scale: Tensor) -> Posterior:
 def _stacked(q: Posterior) -> Tensor:
     """(a, d) of every item, ``[J, K + 1]``."""
     return torch.cat([q.slope, q.intercept[:, None]], 1)
-
-
-def _net_step(before: Posterior, after: Posterior) -> float:
-    """Largest step of an item in its standard errors, ``max_j sqrt(δᵀ S⁻¹ δ)``."""
-    step = _stacked(after) - _stacked(before)
-    spread = torch.diagonal(after.item_covariance, dim1=1, dim2=2)
-    # A common slope has no variance of its own: its step is measured through the intercepts.
-    free = spread[0] > 0
-    covariance = after.item_covariance[:, free][:, :, free]
-    scaled = torch.linalg.solve(covariance, step[:, free, None])[..., 0]
-    return float(((step[:, free] * scaled).sum(1).clamp_min(0.0).sqrt()).max())
 
 
 def _pearson(block: Block, p: Tensor) -> Tensor:
