@@ -113,15 +113,18 @@ class DemoResult:
         """The result in sentences."""
         first = self.rows[0].estimate
         covered = sum(row.covered for row in self.rows)
-        return (
-            f"Shown is one session a subject, {first.items_asked} of {first.items_total} items; {covered} of "
-            f"{len(self.rows)} intervals hold the true score. The bank was fitted to {self.calibrated} other "
-            f"subjects, the best of which scores {self.best_calibrated:.3f}.\n"
-            f"Over {SESSIONS} sessions a subject the mean absolute error is {self.mean_absolute_error:.4f}; "
-            f"the share right on as many random items is off by {self.random_mean_absolute_error:.4f}. "
-            f"{100 * self.coverage:.1f} % of the intervals hold, nominal are {100 * first.level:g} %.\n"
-            f"{self.seconds:.0f} s in all; bank, responses, table and training curve are in {self.folder}"
+        lines = (
+            f"One session a subject is shown, {first.items_asked} of {first.items_total} items each: "
+            f"{covered} of {len(self.rows)} intervals hold the true score.",
+            f"The bank was fitted to {self.calibrated} others, the best of which scores "
+            f"{self.best_calibrated:.3f}.",
+            f"Over {SESSIONS} sessions a subject: mean absolute error {self.mean_absolute_error:.4f}, "
+            f"coverage {100 * self.coverage:.1f} % (nominal {100 * first.level:g} %).",
+            f"The share right on as many random items: mean absolute error "
+            f"{self.random_mean_absolute_error:.4f}.",
+            f"{self.seconds:.0f} s in all. Bank, responses, table and training curve are in {self.folder}",
         )
+        return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON values; ``estimates`` has the keys of every command and some more."""
