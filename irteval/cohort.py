@@ -29,6 +29,7 @@ from irteval.select.systematic import inclusion_probabilities, uniforms
 
 CRITERIA = ("score", "fisher", "random")
 OPEN, PENDING, ANSWERED, LOST = 0, 1, 2, 3
+LEAST_ANSWERS = 25  # before a stop on the model's width
 LEAST_DRAWS = 25  # answers drawn by probability before a stop on the design-based width
 
 
@@ -280,9 +281,9 @@ class Cohort:
         """The total score of subjects as it stands, and whether its half-width has reached the target.
 
         A stop looks at widths, never at the answers' agreement: at the model's own width where the subject
-        is in range, with a margin; else at the design-based width, after at least 25 answers drawn by
-        probability. That one depends on the variance alone, so that stopping on it keeps its coverage (Chow
-        & Robbins 1965).
+        is in range, with a margin and after at least 25 answers; else at the design-based width, after at
+        least 25 answers drawn by probability. That one depends on the variance alone, so that stopping on it
+        keeps its coverage (Chow & Robbins 1965).
         """
         with threads_for(len(rows) * self.items_total):
             answers, prediction = self._predict(rows)
@@ -292,7 +293,8 @@ class Cohort:
         by_model = by_design = torch.zeros(len(rows), dtype=torch.bool, device=self.device)
         if target is not None:
             alone = self.scorer.design_only_interval(design, answers, level)
-            by_model = (model.in_range >= 0.5) & (MODEL_MARGIN * combined.half_width <= target)
+            enough = (answers.answered.sum(1) >= LEAST_ANSWERS) | (self.open_items()[rows] == 0)
+            by_model = enough & (model.in_range >= 0.5) & (MODEL_MARGIN * combined.half_width <= target)
             by_design = (design.draws >= LEAST_DRAWS) & (alone.half_width <= target) & ~by_model
             combined = alone.where(by_design, combined)
         return Look(rows, answers, prediction, model, combined, by_model | by_design, by_design, level)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import expit, ndtri
+from scipy.special import expit, logit, ndtri
 
 from irteval.bank import ScoreModel, SourceScores
 from irteval.calibrate.calibration import Calibration, calibrate
 from irteval.calibrate.hypotheses import DIFFICULTY_BINS, WIDE, HypothesisSet
-from irteval.errors import ConvergenceError
+from irteval.errors import ConvergenceError, InputError
 from irteval.irt.parameters import ItemParameters
 from irteval.responses import ResponseMatrix
 
@@ -104,22 +104,43 @@ def implied_score_model(parameters: ItemParameters, benchmarks: Sequence[str], f
     upper = np.ones(parameters.items) if parameters.upper is None else parameters.upper
     p = lower + (upper - lower) * expit(quantiles[:, None] * length + parameters.intercept)
     scores = p @ weights.T
-    noise = (p * (1 - p)) @ (weights**2).T
     mean = p.mean(0)
     return ScoreModel(
         fits=[fit],
         source={
-            name: SourceScores(
-                scores=np.sort(scores[:, g]).tolist(),
-                reliability=float(scores[:, g].var() / (scores[:, g].var() + noise[:, g].mean())),
-                constant_share=0.0,
-            )
+            # These scores are expected ones: there is no answer noise in them to distrust.
+            name: SourceScores(scores=np.sort(scores[:, g]).tolist(), reliability=1.0, constant_share=0.0)
             for g, name in enumerate(names)
         },
         source_mean=mean.tolist(),
         difficulty_bin=difficulty_bins(mean).tolist(),
         beyond=None,
     )
+
+
+def logistic_equivalent(parameters: ItemParameters) -> ItemParameters:
+    """The two-parameter items nearest to items with asymptotes; others as they are.
+
+    Weighted least squares of logit P on theta over N(0, 1), weights P (1 - P): the score hypotheses bend
+    logits, which a guessing floor has none of.
+
+    Raises:
+        InputError: asymptotes in several dimensions.
+    """
+    if parameters.lower is None and parameters.upper is None:
+        return parameters
+    if parameters.dims > 1:
+        raise InputError("asymptotes are supported in one dimension", field="lower")
+    theta = ndtri((np.arange(199) + 0.5) / 199)[:, None]
+    lower = np.zeros(parameters.items) if parameters.lower is None else parameters.lower
+    upper = np.ones(parameters.items) if parameters.upper is None else parameters.upper
+    p = lower + (upper - lower) * expit(theta * parameters.slope[:, 0] + parameters.intercept)
+    p = np.clip(p, 1e-6, 1 - 1e-6)
+    w = p * (1 - p)
+    centre = (w * theta).sum(0) / w.sum(0)
+    level = (w * logit(p)).sum(0) / w.sum(0)
+    slope = (w * (theta - centre) * logit(p)).sum(0) / (w * (theta - centre) ** 2).sum(0)
+    return ItemParameters(slope=slope, intercept=level - slope * centre)
 
 
 def beyond_direction(

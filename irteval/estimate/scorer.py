@@ -13,7 +13,7 @@ from irteval.bank import ItemBank
 from irteval.calibrate.ability import ability
 from irteval.calibrate.hypotheses import BEYOND, INSIDE, SHIFTED, WIDE, HypothesisSet
 from irteval.calibrate.prediction import Prediction, predict
-from irteval.calibrate.source import implied_score_model, item_weights
+from irteval.calibrate.source import implied_score_model, item_weights, logistic_equivalent
 from irteval.estimate.design_based import DesignScore
 from irteval.estimate.interval import Interval, combined_interval, design_interval
 from irteval.estimate.mixture import ModelScore, SourceRange, mixture_score
@@ -87,7 +87,7 @@ class Scorer:
         priors = (INSIDE, SHIFTED, WIDE) if model.beyond is None else (INSIDE, BEYOND, WIDE)
         self._fits = tuple(
             HypothesisSet.build(
-                bank.fits[name],
+                logistic_equivalent(bank.fits[name]),
                 np.asarray(model.difficulty_bin),
                 benchmark,
                 None if model.beyond is None else np.asarray(model.beyond),

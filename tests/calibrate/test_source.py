@@ -16,6 +16,7 @@ from irteval.calibrate.source import (
     difficulty_bins,
     implied_score_model,
     item_weights,
+    logistic_equivalent,
     score_model,
     smoothed_means,
 )
@@ -102,8 +103,7 @@ def test_implied_model_is_that_of_a_normal_population() -> None:
     p = 0.2 + 0.8 * expit(rng.standard_normal((20_000, 1)) * parameters.slope[:, 0] + parameters.intercept)
     np.testing.assert_allclose(model.source_mean, p.mean(0), atol=0.01)
     assert np.quantile(model.source["x"].scores, 0.9) == pytest.approx(np.quantile(p.mean(1), 0.9), abs=0.01)
-    scores = (rng.random(p.shape) < p).mean(1)
-    assert model.source["x"].reliability == pytest.approx(p.mean(1).var() / scores.var(), abs=0.02)
+    assert model.source["x"].reliability == 1.0  # expected scores: no answer noise to distrust
     assert model.fits == ["3pl"]
     assert model.beyond is None
 
@@ -128,3 +128,18 @@ def test_the_direction_beyond_is_learnt_from_the_strong(known_bank: Callable[...
 
     plain, lifted = direction(0), direction(1.5)
     assert (lifted - plain)[hard].mean() > (lifted - plain)[~hard].mean() + 0.5
+
+
+def test_logistic_equivalent_follows_the_curve_of_an_item_with_a_guessing_floor() -> None:
+    parameters = ItemParameters(
+        slope=np.array([1.0, 2.0]), intercept=np.array([0.0, -1.0]), lower=np.array([0.25, 0.1])
+    )
+    near = logistic_equivalent(parameters)
+    theta = np.linspace(-2, 2, 9)[:, None]
+    wanted = parameters.lower + (1 - parameters.lower) * expit(
+        theta * parameters.slope[:, 0] + parameters.intercept
+    )
+    found = expit(theta * near.slope[:, 0] + near.intercept)
+    assert np.abs(found - wanted).max() < 0.1
+    plain = ItemParameters(slope=np.ones(2), intercept=np.zeros(2))
+    assert logistic_equivalent(plain) is plain
