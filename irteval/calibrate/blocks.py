@@ -15,7 +15,7 @@ from irteval.responses.matrix import ResponseMatrix
 CELLS = 400_000  # of one block on a CPU: its temporaries stay in the cache
 CELLS_GPU = 16_000_000
 CACHED = 4_000_000  # cells kept as tensors instead of being made anew in each pass
-PRECISE = 1_000_000  # cells up to which products are in double precision
+PRECISE = 300_000  # cells up to which products are in double precision
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Block:
 class Blocks:
     """The rows of a response matrix in blocks of about 400,000 cells, missing cells with weight 0.
 
-    Single precision above a million cells: the item sums are kept in double precision by the estimators, and
+    Single precision above 300,000 cells: the item sums are kept in double precision by the estimators, and
     the parameters differ from an all-double fit by about 1e-6.
 
     Attributes:

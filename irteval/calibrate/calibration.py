@@ -194,8 +194,9 @@ def _choose(responses: ResponseMatrix, response_model: str, dims: int, estimator
         raise InputError(f"'{estimator}', wanted one of {', '.join(ESTIMATORS)}", field="estimator")
     if dims < 1 or (dims > 1 and response_model == "1pl"):
         raise InputError(f"{dims}, wanted 1 or, with the 2PL, more", field="dims")
-    if responses.cells == 0:
-        raise InputError("no response is observed: nothing to fit")
+    answering = int((responses.subject_counts() > 0).sum())
+    if answering < 2:
+        raise InputError(f"{answering} subjects with answers, wanted at least 2", field="subject")
     if estimator == "auto":
         estimator = "grid" if dims == 1 and (responses.shape[1] < GRID_ITEMS or not priors) else "variational"
     if estimator == "grid" and dims > 1:

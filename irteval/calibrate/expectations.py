@@ -88,14 +88,14 @@ class Cells:
     Attributes:
         blocks: of responses.
         dispersion: variance of counts over the binomial one; 1 where every answer is a single trial.
-        wide: blocks that have once held a linear predictor too uncertain for three nodes. They keep seven:
-            going back and forth would move the fixed point under the iterations.
+        wide: for each block the items that have once had a linear predictor too uncertain for three nodes,
+            ``[J]``. They keep seven: going back and forth would move the fixed point under the iterations.
     """
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks = blocks
         self.dispersion = 1.0
-        self.wide = [False] * len(blocks)
+        self.wide = [torch.zeros(blocks.items, dtype=torch.bool, device=blocks.device)] * len(blocks)
 
     def derivatives(
         self, number: int, block: Block, subjects: SubjectSide, items: ItemSide
@@ -103,7 +103,17 @@ class Cells:
         """g, w and E[P] of a block's cells, ``[n, J]`` each."""
         mu = subjects.linear @ items.linear
         variance = (subjects.quadratic @ items.quadratic).clamp_min_(0.0)
-        self.wide[number] = self.wide[number] or bool(variance.max() > NARROW)
-        p, w = expected_probability(mu, variance, self.wide[number])
+        p, w = self._expected(number, mu, variance)
         weight = block.weight / self.dispersion if self.blocks.has_trials else block.weight
         return (block.score - p).mul_(weight), w.mul_(weight), p
+
+    def _expected(self, number: int, mu: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """E[P] and E[P (1 - P)], with more nodes for the items that need them."""
+        self.wide[number] = self.wide[number] | (variance.amax(0) > NARROW)
+        wide = self.wide[number].nonzero()[:, 0]
+        if 2 * len(wide) > self.blocks.items:
+            return expected_probability(mu, variance, wide=True)
+        p, w = expected_probability(mu, variance, wide=False)
+        if len(wide) > 0:
+            p[:, wide], w[:, wide] = expected_probability(mu[:, wide], variance[:, wide], wide=True)
+        return p, w

@@ -305,7 +305,7 @@ def _maximise(found: _Expectation, nodes: Tensor, items: _Items, common_slope: b
         p, q = torch.sigmoid(eta), torch.sigmoid(-eta)
         gradient = (found.right * q - (found.weight - found.right) * p) @ x
         gradient = gradient + items.prior.gradient(items.slope[:, None], items.intercept)
-        precision = ((found.weight * p * q) @ outer).unflatten(1, (2, 2))
+        precision = ((found.weight * p * q) @ outer).reshape(-1, 2, 2)
         precision = precision + items.prior.curvature(items.slope[:, None], items.intercept)
         if common_slope:
             step, covariance = _common_slope_step(gradient, precision)

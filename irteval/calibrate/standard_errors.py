@@ -72,16 +72,19 @@ def normal_covariance(cells: Cells, q: Posterior, scale_subjects: int, free: sli
 
     with block_map(blocks.cells, blocks.device) as each:
         rest = torch.cat(list(each(diagonal, range(len(blocks)))))
-        total = sum(each(products, range(len(blocks))), torch.zeros((), device=blocks.device))
+        total = torch.zeros((), dtype=torch.float64, device=blocks.device)
+        for part in each(products, range(len(blocks))):
+            total = total + part
     within, mixed, along = total.tensor_split((size**2, size**2 + 2 * size), 1)
     within = slope[:, None, None] ** 2 * within.reshape(-1, size, size)
     mixed = slope[:, None, None] * mixed.reshape(-1, size, 2)
     along = slope[:, None, None] * along.reshape(-1, size, 2)
     cross = along @ mixed.mT
     lost = within - cross - cross.mT + along @ (axes.mT @ (axes / rest[:, None])) @ along.mT
-    covariance = known + known @ lost @ known
+    covariance: Tensor = known + known @ lost @ known
     population = torch.stack([slope**2 / (2 * scale_subjects), slope**2 / scale_subjects], 1)
-    return covariance + torch.diag_embed(population[:, free])
+    covariance += torch.diag_embed(population[:, free])
+    return covariance
 
 
 def grid_covariance(cells: PatternBlocks, fit: GridFit, common_slope: bool) -> Tensor:
@@ -142,4 +145,5 @@ def _inverse(information: Tensor) -> Tensor:
     """Inverse of a symmetric matrix that may be singular, on the scale of its diagonal."""
     scale = information.diagonal().clamp_min(LEAST_EIGENVALUE).rsqrt()
     values, vectors = torch.linalg.eigh(scale[:, None] * information * scale)
-    return scale[:, None] * ((vectors / values.clamp_min(LEAST_EIGENVALUE)) @ vectors.mT) * scale
+    inverse: Tensor = (vectors / values.clamp_min(LEAST_EIGENVALUE)) @ vectors.mT
+    return scale[:, None] * inverse * scale

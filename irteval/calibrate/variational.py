@@ -36,6 +36,7 @@ from irteval.calibrate.threads import BlockMap, block_map
 CONSTANT_ROW = 20  # answers from which an all-right or all-wrong subject says nothing about the scale
 MAX_ABILITY_STEP = 1.5
 MAX_ITEM_STEP = 1.0
+SETTLING = 10  # iterations after which a swinging item is held back
 LEAST_SHARE = 0.25
 TURN = 0.7  # of the last move: more than that, backwards, is no convergence
 INNER_STEPS = 20
@@ -111,7 +112,8 @@ def fit_variational(
             posterior = _item_step(posterior, sums, prior, common_slope, pace.share)
             posterior = _restandardise(posterior, use, previous.slope)
             prior = prior.learn(posterior.slope, posterior.intercept, posterior.item_covariance)
-            pace = pace.renew(_stacked(posterior) - _stacked(previous), posterior.item_covariance)
+            move = _stacked(posterior) - _stacked(previous)
+            pace = pace.renew(move, posterior.item_covariance, slow=iteration > SETTLING)
             if blocks.has_trials:
                 cells.dispersion = _dispersion(sums, posterior)
             if progress is not None:
@@ -218,8 +220,8 @@ class _Pace:
     def start(cls, q: Posterior) -> _Pace:
         return cls(torch.ones_like(q.intercept), torch.zeros_like(_stacked(q)))
 
-    def renew(self, move: Tensor, covariance: Tensor) -> _Pace:
-        """The shares after these moves, re-standardisation included."""
+    def renew(self, move: Tensor, covariance: Tensor, slow: bool) -> _Pace:
+        """The pace after these moves, re-standardisation included; shares change where ``slow``."""
         # A common slope has no variance of its own: its step is measured through the intercepts.
         free = covariance[0].diagonal() > 0
         scale = torch.linalg.inv(covariance[:, free][:, :, free])
@@ -228,9 +230,8 @@ class _Pace:
         back = (after[..., 0] * metric).sum(1) < -TURN * (before[..., 0] * metric).sum(1)
         length = (after.mT @ scale @ after)[:, 0, 0].clamp_min(0.0).sqrt()
         certificate = float((length / self.share).max())
-        return _Pace(
-            torch.where(back, (self.share / 2).clamp_min(LEAST_SHARE), self.share), move, certificate
-        )
+        halved = (self.share / 2).clamp_min(LEAST_SHARE)
+        return _Pace(torch.where(back & slow, halved, self.share), move, certificate)
 
 
 def _item_step(
