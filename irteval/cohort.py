@@ -58,7 +58,7 @@ class Cohort:
         criterion: str = "score",
         seed: int = 0,
         available: NDArray[np.bool_] | None = None,
-        device: torch.device | str = "cpu",
+        device: str = "cpu",
     ) -> None:
         if criterion not in CRITERIA:
             raise InputError(f"'{criterion}', wanted one of {', '.join(CRITERIA)}", field="criterion")

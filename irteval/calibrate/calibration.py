@@ -16,6 +16,7 @@ from irteval.calibrate.grid import GridFit, PatternBlocks, fit_grid
 from irteval.calibrate.priors import Difficulty, Flat, Intercept, ItemPrior, Normal
 from irteval.calibrate.standard_errors import grid_covariance, normal_covariance
 from irteval.calibrate.variational import VariationalFit, fit_variational
+from irteval.device import torch_device
 from irteval.errors import ConvergenceError, InputError
 from irteval.irt.parameters import ItemParameters
 from irteval.responses.matrix import ResponseMatrix
@@ -94,7 +95,7 @@ def calibrate(
     """
     estimator = _choose(responses, response_model, dims, estimator, priors)
     started = time.perf_counter()
-    blocks = Blocks(responses, _device(device))
+    blocks = Blocks(responses, torch_device(device))
     common = response_model == "1pl"
     prior = _prior(dims, common, priors, blocks.device)
     notes: list[str] = []
@@ -215,12 +216,3 @@ def _prior(dims: int, common_slope: bool, priors: bool, device: torch.device) ->
     if common_slope:
         return Intercept.default(like)
     return Difficulty.default(like) if dims == 1 else Normal.default(like, dims)
-
-
-def _device(name: str) -> torch.device:
-    if name not in ("auto", "cpu", "cuda"):
-        raise InputError(f"'{name}', wanted auto, cpu or cuda", field="device")
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise InputError("no CUDA device is available, wanted one", field="device")
-    return torch.device("cuda" if name != "cpu" and available else "cpu")

@@ -44,7 +44,6 @@ def run(
     if not responses:
         raise typer.BadParameter(f"wanted with --driver {driver}", param_hint="'--responses'")
     from irteval.bank import ItemBank
-    from irteval.device import torch_device
     from irteval.drivers.replay import replay
     from irteval.report.tables import estimates_table
 
@@ -72,7 +71,7 @@ def run(
             criterion=criterion,
             errors=errors,
             seed=console.seed,
-            device=str(torch_device(console.device)),
+            device=console.device,
             out=out,
             bank_path=bank,
             progress=progress,

@@ -27,7 +27,6 @@ def score(
 ) -> None:
     """Estimate the full score of each subject from whichever items it answered."""
     from irteval.bank import ItemBank
-    from irteval.device import torch_device
     from irteval.journal import RunFolder
     from irteval.report.tables import estimates_table
     from irteval.scoring import score as score_responses
@@ -49,7 +48,7 @@ def score(
             variant=variant,
         )
     matched = reading.match(console, item_bank, answered)
-    estimates = score_responses(item_bank, matched, level=level, device=str(torch_device(console.device)))
+    estimates = score_responses(item_bank, matched, level=level, device=console.device)
     document = {"estimates": [estimate.to_json() for estimate in estimates]}
     console.result(document, estimates_table(estimates))
     console.warnings(estimates)

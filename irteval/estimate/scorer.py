@@ -14,6 +14,7 @@ from irteval.calibrate.ability import ability
 from irteval.calibrate.hypotheses import BEYOND, INSIDE, SHIFTED, WIDE, HypothesisSet
 from irteval.calibrate.prediction import Prediction, predict
 from irteval.calibrate.source import implied_score_model, item_weights, logistic_equivalent
+from irteval.device import torch_device
 from irteval.estimate.design_based import DesignScore
 from irteval.estimate.interval import Interval, combined_interval, design_interval
 from irteval.estimate.mixture import ModelScore, SourceRange, mixture_score
@@ -67,9 +68,9 @@ class Scorer:
         source_mean: share of calibrated subjects who got each item, ``[N]``.
     """
 
-    def __init__(self, bank: ItemBank, device: torch.device | str = "cpu") -> None:
+    def __init__(self, bank: ItemBank, device: str = "cpu") -> None:
         self.bank = bank
-        self.device = torch.device(device)
+        self.device = torch_device(device)
         model = bank.score_model or implied_score_model(bank.parameters, bank.benchmarks, bank.info.primary)
         self.names, weights = item_weights(bank.benchmarks)
         self.weights = torch.as_tensor(weights, device=self.device)
