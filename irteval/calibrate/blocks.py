@@ -12,7 +12,7 @@ from torch import Tensor
 
 from irteval.responses.matrix import ResponseMatrix
 
-CELLS = 400_000  # of one block on a CPU: its temporaries stay in the cache
+CELLS = 100_000  # of one block on a CPU: its temporaries stay in the cache
 CELLS_GPU = 16_000_000
 CACHED = 4_000_000  # cells kept as tensors instead of being made anew in each pass
 PRECISE = 300_000  # cells up to which products are in double precision
@@ -26,16 +26,18 @@ class Block:
         start, stop: rows.
         score: y in [0, 1], 0 where missing, ``[n, J]``.
         weight: trials of each cell, 0 where missing, ``[n, J]``.
+        whole: every weight is 1.
     """
 
     start: int
     stop: int
     score: Tensor
     weight: Tensor
+    whole: bool
 
 
 class Blocks:
-    """The rows of a response matrix in blocks of about 400,000 cells, missing cells with weight 0.
+    """The rows of a response matrix in blocks of about 100,000 cells, missing cells with weight 0.
 
     Single precision above 300,000 cells: the item sums are kept in double precision by the estimators, and
     the parameters differ from an all-double fit by about 1e-6.
@@ -79,6 +81,9 @@ class Blocks:
         scores = self._responses.scores
         if isinstance(scores, np.ndarray) and scores.dtype == np.int8:
             raw = torch.from_numpy(scores[start:stop]).to(self.device)
+            if not self.has_trials and int(raw.min()) >= 0:
+                one = torch.ones((), dtype=self.dtype, device=self.device)
+                return Block(start, stop, raw.to(self.dtype), one.expand(raw.shape), whole=True)
             score, weight = raw.clamp_min(0).to(self.dtype), (raw >= 0).to(self.dtype)
         else:
             rows = torch.from_numpy(self._responses.rows(start, stop)).to(self.device)
@@ -88,4 +93,4 @@ class Blocks:
         if trials is not None:
             count = torch.from_numpy(np.asarray(trials, dtype=np.float64)).to(self.device, self.dtype)
             weight = torch.where(weight > 0, count, 0.0)
-        return Block(start, stop, score, weight)
+        return Block(start, stop, score, weight, whole=False)

@@ -104,8 +104,11 @@ class Cells:
         mu = subjects.linear @ items.linear
         variance = (subjects.quadratic @ items.quadratic).clamp_min_(0.0)
         p, w = self._expected(number, mu, variance)
-        weight = block.weight / self.dispersion if self.blocks.has_trials else block.weight
-        return (block.score - p).mul_(weight), w.mul_(weight), p
+        g = block.score - p
+        if not block.whole:
+            weight = block.weight / self.dispersion if self.blocks.has_trials else block.weight
+            g, w = g.mul_(weight), w.mul_(weight)
+        return g, w, p
 
     def _expected(self, number: int, mu: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
         """E[P] and E[P (1 - P)], with more nodes for the items that need them."""

@@ -8,9 +8,11 @@ many there are.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol, TypeVar
 
 import torch
@@ -26,6 +28,19 @@ class BlockMap(Protocol):
     def __call__(self, function: Callable[[int], Result], numbers: Iterable[int], /) -> Iterator[Result]:
         """One result a block."""
         ...
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, ahead: int, function: Callable[[int], Result], numbers: Iterable[int]
+) -> Iterator[Result]:
+    """``pool.map`` that runs at most so many blocks ahead: all results together would fill the memory."""
+    waiting: deque[Future[Result]] = deque()
+    for number in numbers:
+        waiting.append(pool.submit(function, number))
+        if len(waiting) >= ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 @contextmanager
@@ -53,6 +68,6 @@ def block_map(cells: int, device: torch.device) -> Iterator[BlockMap]:
             yield map
         else:
             with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                yield pool.map
+                yield partial(_in_order, pool, 2 * threads)
     finally:
         torch.set_num_threads(threads)

@@ -108,7 +108,9 @@ def fit_variational(
         while iteration < max_iterations and pace.certificate > tolerance:
             iteration += 1
             previous = posterior
-            posterior, sums = _sweep(cells, posterior, each, fixed_subjects=iteration <= START_STEPS)
+            if iteration > START_STEPS:
+                posterior = _abilities(cells, posterior, each)
+            sums = _item_sums(cells, posterior, each)
             posterior = _item_step(posterior, sums, prior, common_slope, pace.share)
             posterior = _restandardise(posterior, use, previous.slope)
             prior = prior.learn(posterior.slope, posterior.intercept, posterior.item_covariance)
@@ -118,7 +120,7 @@ def fit_variational(
                 cells.dispersion = _dispersion(sums, posterior)
             if progress is not None:
                 progress(f"iteration {iteration}: largest step {pace.certificate:.4f} SE")
-        posterior, _ = _sweep(cells, _principal_axes(posterior), each)
+        posterior = _abilities(cells, _principal_axes(posterior), each)
     return VariationalFit(
         posterior, iteration, pace.certificate <= tolerance, pace.certificate, int(use.sum()), cells
     )
@@ -148,41 +150,47 @@ def _start(blocks: Blocks, dims: int, seed: int) -> tuple[Posterior, Tensor]:
     return Posterior(ability, ability_covariance, slope, intercept, item_covariance), use
 
 
-def _sweep(
-    cells: Cells, q: Posterior, each: BlockMap, fixed_subjects: bool = False
-) -> tuple[Posterior, ItemSums]:
-    """One pass over the cells: every subject's step, then the items' sums at the new subjects."""
+def _abilities(cells: Cells, q: Posterior, each: BlockMap) -> Posterior:
+    """q after a step of every subject: one pass over the cells."""
     blocks = cells.blocks
     items = ItemSide.of(q, blocks.dtype)
 
-    def update(number: int) -> tuple[Tensor, ...]:
+    def update(number: int) -> tuple[Tensor, Tensor]:
         block = blocks.block(number)
-        mean, covariance = q.ability[block.start : block.stop], q.ability_covariance[block.start : block.stop]
-        if not fixed_subjects:
-            subjects = SubjectSide.of(mean, covariance, blocks.dtype)
-            g, w, _ = cells.derivatives(number, block, subjects, items)
-            mean, covariance = _subject_step(mean, items, g, w)
-        subjects = SubjectSide.of(mean, covariance, blocks.dtype)
+        rows = slice(block.start, block.stop)
+        subjects = SubjectSide.of(q.ability[rows], q.ability_covariance[rows], blocks.dtype)
+        g, w, _ = cells.derivatives(number, block, subjects, items)
+        return _subject_step(q.ability[rows], items, g, w)
+
+    means, covariances = zip(*each(update, range(len(blocks))), strict=True)
+    return replace(q, ability=torch.cat(means), ability_covariance=torch.cat(covariances))
+
+
+def _item_sums(cells: Cells, q: Posterior, each: BlockMap) -> ItemSums:
+    """The sums for the items' step: one pass over the cells, added up in double precision."""
+    blocks = cells.blocks
+    items = ItemSide.of(q, blocks.dtype)
+
+    def add(number: int) -> tuple[Tensor, Tensor, Tensor]:
+        block = blocks.block(number)
+        rows = slice(block.start, block.stop)
+        subjects = SubjectSide.of(q.ability[rows], q.ability_covariance[rows], blocks.dtype)
         g, w, p = cells.derivatives(number, block, subjects, items)
         pearson = _pearson(block, p) if blocks.has_trials else g.new_zeros(2)
-        return mean, covariance, g.mT @ subjects.linear, w.mT @ subjects.quadratic, pearson
+        return g.mT @ subjects.linear, w.mT @ subjects.quadratic, pearson
 
     dims = q.slope.shape[1]
     by_linear = torch.zeros_like(q.item_covariance[:, 0])
     by_quadratic = by_linear.new_zeros(blocks.items, len(items.quadratic))
     pearson = by_linear.new_zeros(2)
-    means, covariances = [], []
-    for mean, covariance, linear, quadratic, fit in each(update, range(len(blocks))):
-        means.append(mean)
-        covariances.append(covariance)
+    for linear, quadratic, fit in each(add, range(len(blocks))):
         by_linear += linear
         by_quadratic += quadratic
         pearson += fit
     triangle = (dims + 1) * (dims + 2) // 2
     second, uncertainty = by_quadratic[:, :triangle], by_quadratic[:, triangle:]
     by_linear[:, :dims] -= (unpack_lower(uncertainty) @ q.slope[..., None])[..., 0]
-    sums = ItemSums(by_linear, unpack_lower(second), float(pearson[0]), int(pearson[1]))
-    return replace(q, ability=torch.cat(means), ability_covariance=torch.cat(covariances)), sums
+    return ItemSums(by_linear, unpack_lower(second), float(pearson[0]), int(pearson[1]))
 
 
 def _subject_step(mean: Tensor, items: ItemSide, g: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
