@@ -93,10 +93,11 @@ def expected_probability(mean: Tensor, variance: Tensor, wide: bool = True) -> t
     deviation = variance.sqrt()
     nodes, weights, centre = _SEVEN_NODES if wide else _THREE_NODES
     p = torch.sigmoid(mean)
-    first, second = p * centre, (p * p).mul_(centre)
+    first = p * centre
+    second = first * p
     for node, weight in zip(nodes, weights, strict=True):
         for sign in (-node, node):
-            p = torch.add(mean, deviation, alpha=sign).sigmoid_()
+            torch.add(mean, deviation, alpha=sign, out=p).sigmoid_()
             first.add_(p, alpha=weight)
             second.addcmul_(p, p, value=weight)
     return first, torch.sub(first, second, out=second)
