@@ -22,7 +22,7 @@ _SEVEN_NODES = (
     (0.2401231786050127, 0.030757123967586497, 0.0005482688559722186),
     0.4571428571428571,
 )
-NARROW = 1.0  # variance of eta up to which three nodes give E[P] to about 1e-3
+NARROW = 0.5  # variance of eta up to which three nodes give E[P] to 3e-4
 
 
 def linear_predictor(ability: Tensor, slope: Tensor, intercept: Tensor) -> Tensor:
