@@ -16,11 +16,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import multiprocessing
+import re
 import resource
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -119,6 +121,9 @@ def fit_py_irt(data: Simulation) -> Fit:
 
 def peak() -> float:
     """Peak resident size of this process in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # Linux: ru_maxrss would count what the parent process held before the exec
+        return float(re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())[0]) / 2**10
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return size / 2**20 if sys.platform == "darwin" else size / 2**10
 
@@ -163,12 +168,13 @@ def line(name: str, subjects: int, items: int, runs: list[list[float]]) -> str:
     table = np.array(runs)
     m = np.median(table, axis=0)
     errors = " | ".join(f"{m[k]:.3f} ({table[:, k].max():.3f})" for k in range(3))
-    error = (
-        2 * table[:, 3:6].std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.full(3, np.nan)
+    scale = " | ".join(
+        f"{table[:, k].mean():.3f}"
+        + (f" ± {2 * table[:, k].std(ddof=1) / len(runs) ** 0.5:.3f}" if len(runs) > 1 else "")
+        for k in range(3, 6)
     )
-    scale = " | ".join(f"{table[:, 3 + k].mean():.3f} ± {error[k]:.3f}" for k in range(3))
     return (
-        f"| {name} | {subjects} x {items:,}, {len(runs)} seeds | {errors} | {scale} | {m[6]:.0f} "
+        f"| {name} | {subjects} x {items:,}, {len(runs)} seed{'s' if len(runs) > 1 else ''} | {errors} | {scale} | {m[6]:.0f} "
         f"| {table[:, 7].min():.2f} | {m[8]:.0f} |"
     )
 
