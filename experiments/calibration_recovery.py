@@ -159,7 +159,7 @@ def measure(estimator: Callable[..., Fit], data: Simulation, *more: object) -> l
 
 
 HEADER = (
-    "| estimator | subjects x items | RMSE b: median (max) | a | theta | scale (± 2 SE): a | b | theta "
+    "| estimator | subjects x items (seeds) | RMSE b: median (max) | a | theta | scale (± 2 SE): a | b | theta "
     "| iterations | s (best) | MB |\n|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
@@ -174,7 +174,7 @@ def line(name: str, subjects: int, items: int, runs: list[list[float]]) -> str:
         for k in range(3, 6)
     )
     return (
-        f"| {name} | {subjects} x {items:,}, {len(runs)} seed{'s' if len(runs) > 1 else ''} | {errors} | {scale} | {m[6]:.0f} "
+        f"| {name} | {subjects} x {items:,} ({len(runs)}) | {errors} | {scale} | {m[6]:.0f} "
         f"| {table[:, 7].min():.2f} | {m[8]:.0f} |"
     )
 
