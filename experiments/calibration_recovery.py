@@ -159,7 +159,7 @@ def measure(estimator: Callable[..., Fit], data: Simulation, *more: object) -> l
 
 
 HEADER = (
-    "| estimator | subjects x items (seeds) | RMSE b: median (max) | a | theta | scale (± 2 SE): a | b | theta "
+    "| estimator | subjects x items (seeds) | RMSE b: median (max) | a | theta | scale ± 2 SE: a | b | theta "
     "| iterations | s (best) | MB |\n|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
