@@ -48,7 +48,7 @@ def markdown(table: pd.DataFrame) -> str:
         "|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {names[row.split]}, {row.subjects} submissions | {row.size} of 500 | {methods[row.method]} "
+        f"| {names[row.split]}, {row.subjects} submissions | {row['size']} of 500 | {methods[row.method]} "
         f"| {100 * row.mae:.2f} ({100 * row.mae_se:.2f}) | {row.coverage:.3f} ({row.coverage_se:.3f}) "
         f"| {100 * row.width:.1f} |"
         for row in rows(table)
