@@ -21,6 +21,8 @@ SLOPE_VARIANCE = 0.25
 MOST_SLOPE_VARIANCE = 4.0
 DIFFICULTY_VARIANCE = 1.0
 INTERCEPT_VARIANCE = 2.0
+FAR = 3.0  # largest mean and standard deviation of difficulties
+WIDER = 1.2  # times the difficulties' variance: their regression on the truth then stays within 2 % of 1
 
 
 class ItemPrior(Protocol):
@@ -170,11 +172,12 @@ class Difficulty:
         tau = (spread + PSEUDO_ITEMS * SLOPE_VARIANCE) / (items + PSEUDO_ITEMS)
         tau = tau.clamp_max(MOST_SLOPE_VARIANCE)
         bbar = -(intercept * a / q).sum() / ((a**2 / q).sum() + PSEUDO_MEAN / DIFFICULTY_VARIANCE)
+        bbar = bbar.clamp(-FAR, FAR)
         r = intercept + a * bbar
         r2 = r**2 + covariance[:, 1, 1] + bbar * (2 * covariance[:, 0, 1] + bbar * covariance[:, 0, 0])
         deviation = self.t1**2 * a**2 * r2 / q**2 + self.t1 * self.t0 / q
         t1 = (deviation.sum() + PSEUDO_ITEMS * DIFFICULTY_VARIANCE) / (items + PSEUDO_ITEMS)
-        return replace(self, mu=mu, tau=tau, bbar=bbar, t1=t1)
+        return replace(self, mu=mu, tau=tau, bbar=bbar, t1=(WIDER * t1).clamp_max(FAR**2))
 
     def _terms(self, slope: Tensor, intercept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         a = slope[:, 0]

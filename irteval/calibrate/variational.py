@@ -36,9 +36,7 @@ from irteval.calibrate.threads import BlockMap, block_map
 CONSTANT_ROW = 20  # answers from which an all-right or all-wrong subject says nothing about the scale
 MAX_ABILITY_STEP = 1.5
 MAX_ITEM_STEP = 1.0
-SETTLING = 10  # iterations after which a swinging item is held back
-LEAST_SHARE = 0.25
-TURN = 0.7  # of the last move: more than that, backwards, is no convergence
+SETTLING = 10  # iterations after which V moves half way
 INNER_STEPS = 20
 INNER_TOLERANCE = 1e-6
 START_VARIANCE = 0.1
@@ -100,30 +98,26 @@ def fit_variational(
     standard errors: ``max_j sqrt(δᵀ S⁻¹ δ)``. The raw gradient does not vanish, since the scale is set by the
     moments of ability and not by the items' prior.
     """
-    posterior, use = _start(blocks, dims, seed)
-    cells = Cells(blocks)
-    pace = _Pace.start(posterior)
-    iteration = 0
     with block_map(blocks.cells, blocks.device) as each:
-        while iteration < max_iterations and pace.certificate > tolerance:
+        posterior, use = _start(blocks, dims, seed)
+        cells = Cells(blocks)
+        certificate, iteration = float("inf"), 0
+        while iteration < max_iterations and certificate > tolerance:
             iteration += 1
             previous = posterior
             if iteration > START_STEPS:
-                posterior = _abilities(cells, posterior, each)
+                posterior = _abilities(cells, posterior, each, 0.5 if iteration > SETTLING else 1.0)
             sums = _item_sums(cells, posterior, each)
-            posterior = _item_step(posterior, sums, prior, common_slope, pace.share)
+            posterior = _item_step(posterior, sums, prior, common_slope)
             posterior = _restandardise(posterior, use, previous.slope)
             prior = prior.learn(posterior.slope, posterior.intercept, posterior.item_covariance)
-            move = _stacked(posterior) - _stacked(previous)
-            pace = pace.renew(move, posterior.item_covariance, slow=iteration > SETTLING)
+            certificate = _net_step(previous, posterior)
             if blocks.has_trials:
                 cells.dispersion = _dispersion(sums, posterior)
             if progress is not None:
-                progress(f"iteration {iteration}: largest step {pace.certificate:.4f} SE")
+                progress(f"iteration {iteration}: largest step {certificate:.4f} SE")
         posterior = _abilities(cells, _principal_axes(posterior), each)
-    return VariationalFit(
-        posterior, iteration, pace.certificate <= tolerance, pace.certificate, int(use.sum()), cells
-    )
+    return VariationalFit(posterior, iteration, certificate <= tolerance, certificate, int(use.sum()), cells)
 
 
 def _start(blocks: Blocks, dims: int, seed: int) -> tuple[Posterior, Tensor]:
@@ -150,8 +144,8 @@ def _start(blocks: Blocks, dims: int, seed: int) -> tuple[Posterior, Tensor]:
     return Posterior(ability, ability_covariance, slope, intercept, item_covariance), use
 
 
-def _abilities(cells: Cells, q: Posterior, each: BlockMap) -> Posterior:
-    """q after a step of every subject: one pass over the cells."""
+def _abilities(cells: Cells, q: Posterior, each: BlockMap, share: float = 1.0) -> Posterior:
+    """q after a step of every subject's m and this share of one of its V: one pass over the cells."""
     blocks = cells.blocks
     items = ItemSide.of(q, blocks.dtype)
 
@@ -163,7 +157,8 @@ def _abilities(cells: Cells, q: Posterior, each: BlockMap) -> Posterior:
         return _subject_step(q.ability[rows], items, g, w)
 
     means, covariances = zip(*each(update, range(len(blocks))), strict=True)
-    return replace(q, ability=torch.cat(means), ability_covariance=torch.cat(covariances))
+    covariance = torch.lerp(q.ability_covariance, torch.cat(covariances), share)
+    return replace(q, ability=torch.cat(means), ability_covariance=covariance)
 
 
 def _item_sums(cells: Cells, q: Posterior, each: BlockMap) -> ItemSums:
@@ -207,45 +202,8 @@ def _subject_step(mean: Tensor, items: ItemSide, g: Tensor, w: Tensor) -> tuple[
     return mean + step.clamp(-MAX_ABILITY_STEP, MAX_ABILITY_STEP), covariance
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """What share of its step each item takes, and the certificate.
-
-    A few steep items would swing between two states for ever. An item whose move turns back without getting
-    shorter takes half the share from then on.
-
-    Attributes:
-        share: in (0, 1], ``[J]``.
-        move: the last net move of each item, ``[J, K + 1]``.
-        certificate: the largest whole step in standard errors, ``max_j sqrt(δᵀ S⁻¹ δ)``.
-    """
-
-    share: Tensor
-    move: Tensor
-    certificate: float = float("inf")
-
-    @classmethod
-    def start(cls, q: Posterior) -> _Pace:
-        return cls(torch.ones_like(q.intercept), torch.zeros_like(_stacked(q)))
-
-    def renew(self, move: Tensor, covariance: Tensor, slow: bool) -> _Pace:
-        """The pace after these moves, re-standardisation included; shares change where ``slow``."""
-        # A common slope has no variance of its own: its step is measured through the intercepts.
-        free = covariance[0].diagonal() > 0
-        scale = torch.linalg.inv(covariance[:, free][:, :, free])
-        before, after = self.move[:, free, None], move[:, free, None]
-        metric = (scale @ before)[..., 0]
-        back = (after[..., 0] * metric).sum(1) < -TURN * (before[..., 0] * metric).sum(1)
-        length = (after.mT @ scale @ after)[:, 0, 0].clamp_min(0.0).sqrt()
-        certificate = float((length / self.share).max())
-        halved = (self.share / 2).clamp_min(LEAST_SHARE)
-        return _Pace(torch.where(back & slow, halved, self.share), move, certificate)
-
-
-def _item_step(
-    q: Posterior, sums: ItemSums, prior: ItemPrior, common_slope: bool, share: Tensor
-) -> Posterior:
-    """This share ``[J]`` of a step of every (a, d), and a step of S towards the inverse of the precision.
+def _item_step(q: Posterior, sums: ItemSums, prior: ItemPrior, common_slope: bool) -> Posterior:
+    """A step of every (a, d), and of S towards the inverse of the precision.
 
     S moves half way: it and the weights w depend on each other, and whole steps would throw items with hardly
     any information to and fro between two states.
@@ -256,7 +214,6 @@ def _item_step(
         step = _penalised_step(q, sums, prior)
         precision = sums.precision + prior.curvature(q.slope + step[:, :-1], q.intercept + step[:, -1])
         covariance = torch.lerp(q.item_covariance, torch.linalg.inv(precision), 0.5)
-    step = step * share[:, None]
     step = step * (MAX_ITEM_STEP / step.abs().amax(1, keepdim=True).clamp_min(MAX_ITEM_STEP))
     return replace(
         q, slope=q.slope + step[:, :-1], intercept=q.intercept + step[:, -1], item_covariance=covariance
@@ -357,6 +314,15 @@ def _change_ability(q: Posterior, shift: Tensor, scale: Tensor) -> Posterior:
 def _stacked(q: Posterior) -> Tensor:
     """(a, d) of every item, ``[J, K + 1]``."""
     return torch.cat([q.slope, q.intercept[:, None]], 1)
+
+
+def _net_step(before: Posterior, after: Posterior) -> float:
+    """Largest move of an item in its standard errors, ``max_j sqrt(δᵀ S⁻¹ δ)``."""
+    # A common slope has no variance of its own: its move is measured through the intercepts.
+    free = after.item_covariance[0].diagonal() > 0
+    move = (_stacked(after) - _stacked(before))[:, free, None]
+    scaled = torch.linalg.solve(after.item_covariance[:, free][:, :, free], move)
+    return float((move * scaled).sum((1, 2)).clamp_min(0.0).sqrt().max())
 
 
 def _pearson(block: Block, p: Tensor) -> Tensor:
