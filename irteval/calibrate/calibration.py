@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from irteval.calibrate.blocks import Blocks
+from irteval.calibrate.expectations import Cells
 from irteval.calibrate.grid import GridFit, PatternBlocks, fit_grid
 from irteval.calibrate.priors import Difficulty, Flat, Intercept, ItemPrior, Normal
 from irteval.calibrate.standard_errors import grid_covariance, normal_covariance
@@ -90,7 +91,8 @@ def calibrate(
         progress: called with a line for each iteration.
 
     Raises:
-        InputError: an option that doesn't exist or doesn't go with another, or no responses at all.
+        InputError: an option that doesn't exist or doesn't go with another, fewer than two subjects with
+            answers, or, without priors, an item that they don't tell apart.
         ConvergenceError: the certificate was not reached.
     """
     estimator = _choose(responses, response_model, dims, estimator, priors)
@@ -136,9 +138,11 @@ def calibrate(
                 progress=progress,
             )
     if not fit.converged:
+        steepest = int(fit.posterior.slope.abs().amax(1).argmax())
         raise ConvergenceError(
             f"the largest step of an item is {fit.certificate:.3g} standard errors after {fit.iterations} "
-            f"iterations, wanted at most {tolerance}"
+            f"iterations, wanted at most {tolerance}; the steepest item is '{responses.items[steepest]}', "
+            f"slope {float(fit.posterior.slope[steepest].norm()):.3g}"
         )
     q = fit.posterior
     parameters = ItemParameters(
@@ -157,33 +161,39 @@ def calibrate(
         certificate=fit.certificate,
         estimator=estimator,
         priors=priors,
-        warnings=(*notes, *_warnings(responses, priors)),
+        warnings=(*notes, *_warnings(responses)),
         seconds=time.perf_counter() - started,
     )
 
 
 def _covariance(blocks: Blocks, fit: VariationalFit | GridFit, common_slope: bool) -> Tensor:
     """Covariance of (slopes, intercept) of each item, ``[J, K + 1, K + 1]``, NaN for a common slope."""
-    if isinstance(fit, GridFit):
+    if isinstance(fit, GridFit) and blocks.items < GRID_ITEMS:
         return grid_covariance(PatternBlocks(blocks), fit, common_slope)
     if fit.posterior.slope.shape[1] > 1:
         return fit.posterior.item_covariance
+    cells = Cells(blocks) if isinstance(fit, GridFit) else fit.cells
     free = slice(1, 2) if common_slope else slice(0, 2)
     covariance = torch.full_like(fit.posterior.item_covariance, torch.nan)
-    covariance[:, free, free] = normal_covariance(fit.cells, fit.posterior, fit.scale_subjects, free)
+    covariance[:, free, free] = normal_covariance(cells, fit.posterior, fit.scale_subjects, free)
     return covariance
 
 
-def _warnings(responses: ResponseMatrix, priors: bool) -> Iterator[str]:
+def _warnings(responses: ResponseMatrix) -> Iterator[str]:
     """What a person should know about items that the data say little about."""
-    count, mean = responses.item_counts(), responses.item_means()
-    unanswered = int((count == 0).sum())
-    constant = int(((mean == 0) | (mean == 1)).sum())
-    rest = "their parameters rest on the prior" if priors else "their parameters are not determined"
+    unanswered = int((responses.item_counts() == 0).sum())
+    constant = int(_constant(responses).sum())
     if unanswered:
-        yield f"{unanswered} items have no answer: {rest}"
+        yield f"{unanswered} items have no answer: their parameters rest on the prior"
     if constant:
-        yield f"{constant} items have the same answer from every subject: {rest}"
+        yield f"{constant} items have the same answer from every subject: their parameters rest on the prior"
+
+
+def _constant(responses: ResponseMatrix) -> NDArray[np.bool_]:
+    """Items that everybody or nobody got right, ``[J]``."""
+    mean = responses.item_means()
+    constant: NDArray[np.bool_] = (mean == 0) | (mean == 1)
+    return constant
 
 
 def _choose(responses: ResponseMatrix, response_model: str, dims: int, estimator: str, priors: bool) -> str:
@@ -206,6 +216,14 @@ def _choose(responses: ResponseMatrix, response_model: str, dims: int, estimator
         )
     if estimator == "variational" and not priors:
         raise InputError("the variational estimator needs priors: use the grid without them", field="priors")
+    undetermined = (responses.item_counts() == 0) | _constant(responses)
+    if not priors and undetermined.any():
+        item = responses.items[int(undetermined.argmax())]
+        raise InputError(
+            f"nothing but priors would determine {int(undetermined.sum())} items ('{item}' first): "
+            "no answer, or the same one from every subject",
+            field="priors",
+        )
     return estimator
 
 

@@ -31,7 +31,7 @@ from irteval.calibrate.starts import STRETCH, margins, smoothed_logit
 from irteval.calibrate.threads import BlockMap, block_map
 from irteval.calibrate.variational import CONSTANT_ROW
 
-RANGE = 6.0  # least half-width of the grid, in standard deviations of the prior
+RANGE = 8.0  # least half-width of the grid, in standard deviations of the prior
 MARGIN = 5.0  # posterior standard deviations that the grid reaches beyond every posterior mean
 SPACING = 0.25
 PLAIN = 6  # iterations before the first extrapolation
@@ -41,6 +41,7 @@ NEWTON_STEPS = 20
 NEWTON_TOLERANCE = 1e-8
 MAX_ITEM_STEP = 1.0
 START_VARIANCE = 0.1
+STEEPEST = 50.0  # a slope beyond it belongs to an item that the likelihood would make a step
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class GridFit:
         nodes: the last grid, ``[G]``.
         iterations, converged: how it ended.
         certificate: largest step of an item in the last iteration, in standard errors.
+        scale_subjects: how many subjects the scale rests on.
     """
 
     posterior: Posterior
@@ -123,6 +125,7 @@ class GridFit:
     iterations: int
     converged: bool
     certificate: float
+    scale_subjects: int
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,36 @@ class _Items:
 
     def at(self, values: Tensor) -> _Items:
         return replace(self, slope=values[:, 0], intercept=values[:, 1])
+
+
+class _Squarem:
+    """Extrapolation after every two iterations, taken back if the next one then steps further than before.
+
+    ``x + 2 t r + t² v`` with r the first step, v its change to the second and ``t = |r| / |v|``, SQUAREM's
+    third scheme; no parameter is carried further than one M step may.
+    """
+
+    def __init__(self, values: Tensor) -> None:
+        self._path = [values]
+        self._before = values
+        self._step = math.inf  # of the iteration before the extrapolation
+
+    def next(self, values: Tensor, step: float) -> Tensor:
+        """Where to go on from, given an iteration's result and its step in standard errors."""
+        if len(self._path) == 1 and step > WORSE * self._step:
+            self._path, self._step = [self._before], math.inf
+            return self._before
+        self._path.append(values)
+        if len(self._path) < 3:
+            return values
+        first, second, third = self._path
+        r, v = second - first, third - 2 * second + first
+        t = float(r.norm() / v.norm().clamp_min(torch.finfo(v.dtype).tiny))
+        t = min(max(t, 1.0), FURTHEST)
+        further = first + 2 * t * r + t**2 * v - values
+        extrapolated = values + further.clamp(-MAX_ITEM_STEP, MAX_ITEM_STEP)
+        self._path, self._before, self._step = [extrapolated], values, step
+        return extrapolated
 
 
 @dataclass(frozen=True)
@@ -175,7 +208,8 @@ def fit_grid(
 
     Converged where an iteration, re-standardisation included, moves no item by more than ``tolerance``
     standard errors. EM's steps are far smaller than its distance from the maximum where abilities are
-    uncertain, so the tolerance must be much below the accuracy that is wanted.
+    uncertain, so the tolerance must be much below the accuracy that is wanted. Without priors the likelihood
+    of a slope may have no maximum: then the fit ends unconverged once the slope is absurd.
 
     Args:
         blocks: of responses.
@@ -187,30 +221,21 @@ def fit_grid(
     """
     cells = PatternBlocks(blocks)
     items = _start(blocks, prior)
+    squarem = _Squarem(items.values)
     least = math.inf if keep_constant else CONSTANT_ROW
     certificate, iteration, half_width = math.inf, 0, RANGE
-    path, back = [items.values], None
     with block_map(blocks.cells, blocks.device) as each:
-        while iteration < max_iterations and certificate > tolerance:
+        while iteration < max_iterations and certificate > tolerance and not _endless(items):
             iteration += 1
             nodes = grid(cells.most, items.slope, half_width)
             found = _expect(cells, nodes, items, least, each)
             half_width = max(RANGE, float((found.mean.abs() + MARGIN * found.variance.sqrt()).max()))
             after = _restandardise(_maximise(found, nodes, items, common_slope), found)
-            step = _net_step(items, after)
-            if back is not None and step > WORSE * back[1]:
-                items, path, back = after.at(back[0]), [back[0]], None
-                continue
-            certificate, items, back = step, after, None
-            path.append(items.values)
+            certificate = _net_step(items, after)
             if progress is not None:
                 progress(f"iteration {iteration}: largest step {certificate:.6f} SE")
-            if iteration >= PLAIN and len(path) > 2 and certificate > tolerance:
-                back = (items.values, certificate)
-                items = items.at(_extrapolate(*path[-3:]))
-                path = [items.values]
-        if float(items.slope.sum()) < 0:
-            items = items.at(items.values * torch.tensor([-1.0, 1.0]).to(items.values))
+            done = certificate <= tolerance or iteration < PLAIN
+            items = after if done else after.at(squarem.next(after.values, certificate))
         nodes = grid(cells.most, items.slope, half_width)
         found = _expect(cells, nodes, items, least, each)
     return GridFit(
@@ -225,8 +250,9 @@ def fit_grid(
         log_likelihood=found.log_likelihood,
         nodes=nodes,
         iterations=iteration,
-        converged=certificate <= tolerance,
+        converged=certificate <= tolerance and not _endless(items),
         certificate=certificate,
+        scale_subjects=max(1, int(found.moments[0])),
     )
 
 
@@ -333,12 +359,15 @@ def _common_slope_step(gradient: Tensor, precision: Tensor) -> tuple[Tensor, Ten
 
 
 def _restandardise(items: _Items, found: _Expectation) -> _Items:
-    """Parameter expansion: the scale on which the subjects' posteriors have mean 0 and variance 1."""
+    """Parameter expansion: the scale on which the subjects' posteriors have mean 0 and variance 1.
+
+    Its direction is the one in which the slopes have a positive sum.
+    """
     subjects, first, second = found.moments
     if float(subjects) < 2:
         return items
     shift = first / subjects
-    scale = (second / subjects - shift**2).sqrt()
+    scale = (second / subjects - shift**2).sqrt() * (-1.0 if float(items.slope.sum()) < 0 else 1.0)
     change = torch.zeros(2, 2, dtype=shift.dtype, device=shift.device)
     change[0, 0], change[1, 0], change[1, 1] = scale, shift, 1.0
     slope, intercept = items.slope * scale, items.intercept + items.slope * shift
@@ -353,10 +382,5 @@ def _net_step(before: _Items, after: _Items) -> float:
     return float(((after.values - before.values).abs() / error).max())
 
 
-def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
-    """SQUAREM's third scheme: ``x + 2 t r + t² v`` with r the first step, v its change, ``t = |r| / |v|``."""
-    r = second - first
-    v = third - second - r
-    length = float(r.norm() / v.norm().clamp_min(torch.finfo(v.dtype).tiny))
-    t = min(max(length, 1.0), FURTHEST)
-    return first + 2 * t * r + t**2 * v
+def _endless(items: _Items) -> bool:
+    return float(items.slope.abs().max()) > STEEPEST
