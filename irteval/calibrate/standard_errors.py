@@ -14,22 +14,22 @@ from irteval.calibrate.expectations import Cells, ItemSide, Posterior, SubjectSi
 from irteval.calibrate.grid import GridFit, PatternBlocks, Patterns, posterior_mass
 from irteval.calibrate.threads import block_map
 
+LEAST_SHARE = 1e-3  # of an item's information at known abilities; less than that is an expansion's error
 LEAST_EIGENVALUE = 1e-8  # of the scaled information: a direction without any has a large variance, not none
 
 
 def normal_covariance(cells: Cells, q: Posterior, scale_subjects: int, free: slice) -> Tensor:
     """Covariance ``[J, p, p]`` of the free parameters of each item, one dimension, normal posteriors.
 
-    With S the items' covariance at known abilities, v_i the information about subject i, and
-    ``C_ij = a_j w_ij x_i / sqrt(v_i)``, x = (theta, 1), the joint information gives by Woodbury's identity
+    A subject's score ``s = n (y - P) x``, x = (theta, 1), is expanded to second order about the posterior
+    mean, so that ``Cov[s] = V s' s'ᵀ + V²/2 s'' s''ᵀ``. What an item loses to its own score is taken from its
+    information, which leaves O. Between items the loss is small but for the two directions that stretch and
+    shift all abilities together, ``B_j = a_j`` times the identity. These the scale holds fast, up to what n
+    subjects leave unknown of their population's standard deviation and mean, variances 1 / 2n and 1 / n:
 
-        S + S C (I - G)⁻¹ Cᵀ S,   G = Cᵀ S C.
+        O⁻¹ - B (Bᵀ O B)⁻¹ Bᵀ + B diag(1 / 2n, 1 / n) Bᵀ
 
-    G, ``[N, N]``, is far below I but for the two directions Q that shift and stretch all abilities together:
-    these the scale holds fast. Off Q, ``(I - G)⁻¹`` is taken as ``I - QQᵀ``, which needs one pass over the
-    cells; standard errors differ from the full inverse's by less than 1 % from 60 items on. Along Q it is
-    what n subjects leave unknown of their population's mean and standard deviation, variances 1 / n and
-    1 / 2n: a² / n is added to d's variance, a² / 2n to a's.
+    One pass over the cells. The median standard error is within 3 % of the grid's from 50 items on.
 
     Args:
         cells: of the fit.
@@ -39,37 +39,39 @@ def normal_covariance(cells: Cells, q: Posterior, scale_subjects: int, free: sli
     """
     blocks = cells.blocks
     items = ItemSide.of(q, blocks.dtype)
-    slope = q.slope[:, 0]
-    known = q.item_covariance[:, free, free]
-    design = torch.cat([q.ability, torch.ones_like(q.ability)], 1)
-    x = design[:, free]
-    size = x.shape[1]
-    spread = q.ability_covariance[:, 0, 0].sqrt()
-    axes = torch.linalg.qr(design / spread[:, None])[0]
-    square = (x[:, :, None] * x[:, None, :]).flatten(1)
+    slope = items.slope[:, 0]
 
-    def products(number: int) -> tuple[Tensor, Tensor]:
-        """``C Cᵀ`` and ``C Q`` of every item, less their powers of a."""
+    def loss(number: int) -> Tensor:
         block = blocks.block(number)
         rows = slice(block.start, block.stop)
         subjects = SubjectSide.of(q.ability[rows], q.ability_covariance[rows], blocks.dtype)
-        w = cells.derivatives(number, block, subjects, items)[1]
-        sd = spread[rows, None]
-        along = (x[rows, :, None] * axes[rows, None, :]).flatten(1) * sd
-        return (w**2).mT @ (square[rows] * sd**2).to(w), w.mT @ along.to(w)
+        g, w, p = cells.derivatives(number, block, subjects, items)
+        theta, variance = subjects.linear[:, :1], subjects.quadratic[:, -1:]
+        first = slope * w
+        second = slope * first * (1 - 2 * p)
+        linear = _outer_sums(first * theta - g, first, variance)
+        return linear + _outer_sums(2 * first + second * theta, second, variance**2 / 2)
 
-    within = q.slope.new_zeros(blocks.items, size * size)
-    along = q.slope.new_zeros(blocks.items, size * 2)
+    lost = torch.zeros_like(q.item_covariance)
     with block_map(blocks.cells, blocks.device) as each:
-        for by_square, by_axis in each(products, range(len(blocks))):
-            within += by_square
-            along += by_axis
-    along = along.reshape(-1, size, 2)
-    lost = slope[:, None, None] ** 2 * (within.reshape(-1, size, size) - along @ along.mT)
-    covariance: Tensor = known + known @ lost @ known
-    population = torch.stack([slope**2 / (2 * scale_subjects), slope**2 / scale_subjects], 1)
-    covariance += torch.diag_embed(population[:, free])
+        for by_block in each(loss, range(len(blocks))):
+            lost += by_block
+    known = torch.linalg.inv(q.item_covariance[:, free, free])
+    remaining = known - lost[:, free, free]
+    enough = torch.linalg.eigvalsh(remaining)[:, 0] > LEAST_SHARE * torch.linalg.eigvalsh(known)[:, 0]
+    remaining = torch.where(enough[:, None, None], remaining, known)
+    square = q.slope[:, :, None] ** 2
+    population = torch.tensor([0.5, 1.0], dtype=square.dtype, device=square.device) / scale_subjects
+    together = population.diag()[free, free] - torch.linalg.inv((square * remaining).sum(0))
+    covariance: Tensor = torch.linalg.inv(remaining) + square * together
     return covariance
+
+
+def _outer_sums(by_slope: Tensor, by_intercept: Tensor, weight: Tensor) -> Tensor:
+    """Sums over subjects of outer products of pairs ``[n, J]`` with weights ``[n, 1]``: ``[J, 2, 2]``."""
+    pairs = ((by_slope, by_slope), (by_slope, by_intercept), (by_intercept, by_intercept))
+    sums = torch.cat([(u * v).mT @ weight for u, v in pairs], 1).double()
+    return sums[:, [0, 1, 1, 2]].reshape(-1, 2, 2)
 
 
 def grid_covariance(cells: PatternBlocks, fit: GridFit, common_slope: bool) -> Tensor:
