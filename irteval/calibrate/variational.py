@@ -205,15 +205,16 @@ def _subject_step(mean: Tensor, items: ItemSide, g: Tensor, w: Tensor) -> tuple[
 def _item_step(q: Posterior, sums: ItemSums, prior: ItemPrior, common_slope: bool) -> Posterior:
     """A step of every (a, d), and of S towards the inverse of the precision.
 
-    S moves half way: it and the weights w depend on each other, and whole steps would throw items with hardly
-    any information to and fro between two states.
+    S moves half way, and less the larger it is: it and the weights w depend on each other, and whole steps
+    would throw items with hardly any information to and fro between two states.
     """
     if common_slope:
         step, covariance = _common_slope_step(q, sums, prior)
     else:
         step = _penalised_step(q, sums, prior)
         precision = sums.precision + prior.curvature(q.slope + step[:, :-1], q.intercept + step[:, -1])
-        covariance = torch.lerp(q.item_covariance, torch.linalg.inv(precision), 0.5)
+        share = 1 / (2 + q.item_covariance.diagonal(dim1=1, dim2=2).sum(1))
+        covariance = torch.lerp(q.item_covariance, torch.linalg.inv(precision), share[:, None, None])
     step = step * (MAX_ITEM_STEP / step.abs().amax(1, keepdim=True).clamp_min(MAX_ITEM_STEP))
     return replace(
         q, slope=q.slope + step[:, :-1], intercept=q.intercept + step[:, -1], item_covariance=covariance
