@@ -106,7 +106,7 @@ def fit_variational(
             iteration += 1
             previous = posterior
             if iteration > START_STEPS:
-                posterior = _abilities(cells, posterior, each, 0.5 if iteration > SETTLING else 1.0)
+                posterior = _abilities(cells, posterior, each, share=1.0 if iteration <= SETTLING else 0.5)
             sums = _item_sums(cells, posterior, each)
             posterior = _item_step(posterior, sums, prior, common_slope)
             posterior = _restandardise(posterior, use, previous.slope)
@@ -145,7 +145,10 @@ def _start(blocks: Blocks, dims: int, seed: int) -> tuple[Posterior, Tensor]:
 
 
 def _abilities(cells: Cells, q: Posterior, each: BlockMap, share: float = 1.0) -> Posterior:
-    """q after a step of every subject's m and this share of one of its V: one pass over the cells."""
+    """q after a step of every subject's m, and this share of one of its V: one pass over the cells.
+
+    V depends on itself through the weights w: where items are steep, whole steps would swing for ever.
+    """
     blocks = cells.blocks
     items = ItemSide.of(q, blocks.dtype)
 
