@@ -29,7 +29,7 @@ def normal_covariance(cells: Cells, q: Posterior, scale_subjects: int, free: sli
 
         O⁻¹ - B (Bᵀ O B)⁻¹ Bᵀ + B diag(1 / 2n, 1 / n) Bᵀ
 
-    One pass over the cells. The median standard error is within 3 % of the grid's from 50 items on.
+    One pass over the cells. At 50 and 100 items the median standard error is within 4 % of the grid's.
 
     Args:
         cells: of the fit.
