@@ -27,6 +27,7 @@ NOT_RUN = {
     "-e . && .venv/bin/irteval demo": "installs into the clone; the demo itself is run by the fixture below",
     ".venv/bin/python -m pytest": "is this test run; .ci/run takes the line from the README as it stands",
     "source .venv/bin/activate": "sets a developer's shell up",
+    "python experiments/": "takes minutes; the scripts are linted and typed, and their parts have tests",
     "ruff check . && ruff format .": "changes the clone; .ci/run checks the same",
 }
 
