@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from irteval.bank import ItemBank
+from irteval.cli import invoke
 from irteval.responses import read_responses
 from irteval.session import KNOWN_SUBJECT
 
