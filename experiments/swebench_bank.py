@@ -99,7 +99,7 @@ def write_bank(responses: ResponseMatrix, notes: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--write", action="store_true", help="make the bank")
     arguments = parser.parse_args()
     responses = read_responses(arguments.data)

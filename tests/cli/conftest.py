@@ -93,3 +93,13 @@ def plain_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     items = [f"q{j:02d}" for j in range(ITEMS)]
     ItemBank.from_difficulty(items, rng.lognormal(0, 0.3, ITEMS), rng.normal(size=ITEMS)).save(folder)
     return folder
+
+
+@pytest.fixture
+def varied(tmp_path: Path) -> Path:
+    """Responses without a constant item, which a fit without priors could not determine."""
+    scores = np.random.default_rng(0).integers(0, 2, (80, 12))
+    table = pd.DataFrame(scores, columns=[f"v{j}" for j in range(12)])
+    table.insert(0, "subject", [f"s{i}" for i in range(80)])
+    table.to_csv(tmp_path / "varied.csv", index=False)
+    return tmp_path / "varied.csv"

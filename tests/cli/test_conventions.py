@@ -142,10 +142,10 @@ def test_with_json_people_read_stderr_and_quiet_silences_them(irteval: Command, 
     assert (silent.out, silent.err) == (loud.out, "")
 
 
-def test_flags_from_a_file(irteval: Command, files: Files, tmp_path: Path) -> None:
+def test_flags_from_a_file(irteval: Command, varied: Path, tmp_path: Path) -> None:
     config = tmp_path / "fit.yaml"
     config.write_text(
-        f"responses: [{files.responses}]\nout: {tmp_path / 'bank'}\nresponse-model: 1pl\n"
+        f"responses: [{varied}]\nout: {tmp_path / 'bank'}\nresponse-model: 1pl\n"
         "priors: off\njson: true\nlog_level: error\n"
     )
     result = irteval("fit", "--config", config)

@@ -26,14 +26,21 @@ def test_a_fit_reports_what_it_did(irteval: Command, files: Files, tmp_path: Pat
 
 
 def test_the_response_model_and_the_priors_are_handed_on(
-    irteval: Command, files: Files, tmp_path: Path
+    irteval: Command, varied: Path, tmp_path: Path
 ) -> None:
     for name, words in (("a", ["--priors", "off"]), ("b", ["--priors", "on"])):
         out = tmp_path / name
-        assert irteval("fit", files.responses, "--out", out, "--response-model", "1pl", *words).code == 0
+        assert irteval("fit", varied, "--out", out, "--response-model", "1pl", *words).code == 0
     free, shrunk = (ItemBank.load(tmp_path / name) for name in "ab")
     assert free.info.response_model == "1pl"
     assert abs(free.parameters.intercept).max() > abs(shrunk.parameters.intercept).max()
+
+
+def test_constant_items_need_priors(irteval: Command, files: Files, tmp_path: Path) -> None:
+    result = irteval("fit", files.responses, "--out", tmp_path / "bank", "--priors", "off")
+    assert result.code == 2
+    assert "priors" in result.err
+    assert not (tmp_path / "bank").exists()
 
 
 def test_an_existing_bank_stays_unless_told(
