@@ -31,6 +31,11 @@ ITERATIONS, GRID_ITERATIONS = 200, 5000
 NORMAL_PRIOR = (
     "the prior with independent difficulties did not converge; slopes and intercepts have a joint normal one"
 )
+MOST_SLOPE = 2.0  # quadratic mean over items, where a fit does not converge without such a limit
+CAMPS = (
+    "slopes are held to 2 in quadratic mean: without a limit the fit did not converge, as happens where "
+    "subjects answer in opposite camps"
+)
 
 
 @dataclass(frozen=True)
@@ -115,28 +120,21 @@ def calibrate(
         )
     else:
         tolerance = TOLERANCE if dims == 1 else TOLERANCE_SEVERAL
-        fit = fit_variational(
-            blocks,
-            dims,
-            prior,
-            common_slope=common,
-            seed=seed,
-            tolerance=tolerance,
-            max_iterations=ITERATIONS,
-            progress=progress,
-        )
-        if not fit.converged and isinstance(prior, Difficulty):
-            # Items with hardly any information can wander on that prior's curved ridges; this one has none.
-            notes.append(NORMAL_PRIOR)
+        for attempt in _attempts(prior, dims):
             fit = fit_variational(
                 blocks,
                 dims,
-                Normal.default(torch.zeros((), device=blocks.device), dims),
+                attempt.prior,
+                common_slope=common,
+                most_slope=attempt.most_slope,
                 seed=seed,
                 tolerance=tolerance,
                 max_iterations=ITERATIONS,
                 progress=progress,
             )
+            if fit.converged:
+                notes.extend(attempt.notes)
+                break
     if not fit.converged:
         steepest = int(fit.posterior.slope.abs().amax(1).argmax())
         raise ConvergenceError(
@@ -164,6 +162,24 @@ def calibrate(
         warnings=(*notes, *_warnings(responses)),
         seconds=time.perf_counter() - started,
     )
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A variational fit to try, and what a person should know where it is the one that converges."""
+
+    prior: ItemPrior
+    most_slope: float = float("inf")
+    notes: tuple[str, ...] = ()
+
+
+def _attempts(prior: ItemPrior, dims: int) -> Iterator[_Attempt]:
+    """The fit as it should be, and those to fall back on."""
+    yield _Attempt(prior)
+    if isinstance(prior, Difficulty):
+        # Items with hardly any information can wander on that prior's curved ridges; this one has none.
+        yield _Attempt(Normal.default(prior.mu, dims), notes=(NORMAL_PRIOR,))
+    yield _Attempt(prior, MOST_SLOPE, (CAMPS,))
 
 
 def _covariance(blocks: Blocks, fit: VariationalFit | GridFit, common_slope: bool) -> Tensor:

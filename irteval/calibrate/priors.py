@@ -251,4 +251,5 @@ def _bounded(variance: Tensor) -> Tensor:
     shrink = (MOST_SLOPE_VARIANCE / values).sqrt().clamp_max(1.0)
     linear = torch.eye(len(variance), dtype=variance.dtype, device=variance.device)
     linear[:-1, :-1] = (vectors * shrink) @ vectors.mT
+    linear[-1, -1] = (FAR**2 / variance[-1, -1]).sqrt().clamp_max(1.0)
     return linear @ variance @ linear

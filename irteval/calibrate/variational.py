@@ -14,6 +14,7 @@ the items carry the change.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -40,6 +41,7 @@ SETTLING = 10  # iterations after which V moves half way
 INNER_STEPS = 20
 INNER_TOLERANCE = 1e-6
 START_VARIANCE = 0.1
+RUNAWAY = 6.0  # quadratic mean of the slopes; 1 to 3 is usual
 START_STEPS = 2  # iterations at the first abilities: with slopes of 0 a further dimension would be lost
 PEARSON_VARIANCE = 0.01  # least variance of an answer in Pearson's statistic: a rare success must not rule it
 
@@ -87,6 +89,7 @@ def fit_variational(
     prior: ItemPrior,
     *,
     common_slope: bool = False,
+    most_slope: float = float("inf"),
     seed: int = 0,
     tolerance: float,
     max_iterations: int,
@@ -97,19 +100,23 @@ def fit_variational(
     Converged where an iteration, re-standardisation included, moves no item by more than ``tolerance``
     standard errors: ``max_j sqrt(δᵀ S⁻¹ δ)``. The raw gradient does not vanish, since the scale is set by the
     moments of ability and not by the items' prior.
+
+    Slopes whose quadratic mean in some direction would exceed ``most_slope`` are held to it, at the price of
+    abilities that vary more than N(0, I) there. Subjects in opposite camps, who answer by camp, need that:
+    every re-standardisation draws the camps together and makes the slopes steeper, without end.
     """
     with block_map(blocks.cells, blocks.device) as each:
         posterior, use = _start(blocks, dims, seed)
         cells = Cells(blocks)
         certificate, iteration = float("inf"), 0
-        while iteration < max_iterations and certificate > tolerance:
+        while iteration < max_iterations and certificate > tolerance and not _runs_away(posterior):
             iteration += 1
             previous = posterior
             if iteration > START_STEPS:
                 posterior = _abilities(cells, posterior, each, share=1.0 if iteration <= SETTLING else 0.5)
             sums = _item_sums(cells, posterior, each)
             posterior = _item_step(posterior, sums, prior, common_slope)
-            posterior = _restandardise(posterior, use, previous.slope)
+            posterior = _restandardise(posterior, use, previous.slope, most_slope)
             prior = prior.learn(posterior.slope, posterior.intercept, posterior.item_covariance)
             certificate = _net_step(previous, posterior)
             if blocks.has_trials:
@@ -277,7 +284,7 @@ def _common_slope_step(q: Posterior, sums: ItemSums, prior: ItemPrior) -> tuple[
     return torch.stack([by_slope.expand_as(dd), by_intercept], 1), covariance
 
 
-def _restandardise(q: Posterior, use: Tensor, target: Tensor) -> Posterior:
+def _restandardise(q: Posterior, use: Tensor, target: Tensor, most_slope: float) -> Posterior:
     """Parameter expansion: the subjects in ``use`` get mean 0 and covariance I, V included.
 
     Several dimensions may rotate freely, and would go on turning: they are held to the ``target`` slopes
@@ -289,8 +296,24 @@ def _restandardise(q: Posterior, use: Tensor, target: Tensor) -> Posterior:
     shift = mean.mean(0)
     spread = (mean - shift).mT @ (mean - shift) / len(mean) + q.ability_covariance[use].mean(0)
     scale = torch.linalg.cholesky(spread)
+    if math.isfinite(most_slope):
+        scale = scale @ _limit(q.slope @ scale, most_slope)
     left, _, right = torch.linalg.svd((q.slope @ scale).mT @ target)
     return _change_ability(q, shift, scale @ left @ right)
+
+
+def _runs_away(q: Posterior) -> bool:
+    """Whether slopes have left the range that re-standardisation can bring them back from."""
+    return float(q.slope.square().mean(0).sum().sqrt()) > RUNAWAY
+
+
+def _limit(slope: Tensor, most: float) -> Tensor:
+    """The symmetric map ``[K, K]`` of slopes ``[J, K]`` that holds every direction's quadratic mean to
+    ``most``."""
+    values, vectors = torch.linalg.eigh(slope.mT @ slope / len(slope))
+    shrink = (most / values.clamp_min(1e-12).sqrt()).clamp_max(1.0)
+    limited: Tensor = (vectors * shrink) @ vectors.mT
+    return limited
 
 
 def _principal_axes(q: Posterior) -> Posterior:

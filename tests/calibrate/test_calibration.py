@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 import irteval.calibrate.calibration as calibration
 from irteval.calibrate import Calibration, calibrate
 from irteval.errors import ConvergenceError, InputError
-from irteval.responses import ResponseMatrix
+from irteval.responses import ResponseMatrix, read_responses
 
 EVERY = [("variational", 1), ("variational", 2), ("variational", 4), ("grid", 1)]
 
@@ -161,3 +162,26 @@ def test_progress_is_told(simulate_2pl: Any) -> None:
     found = fitted(simulate_2pl(100, 80, 0).scores, progress=lines.append)
     assert len(lines) == found.iterations
     assert lines[-1].startswith(f"iteration {found.iterations}: ")
+
+
+def test_opposite_camps_get_a_fit_in_one_dimension_and_are_warned_of() -> None:
+    """60 subjects who mostly answer by one constant label: without a limit the slopes run away."""
+    rng = np.random.default_rng(0)
+    label = rng.random(400) < 0.5
+    camp = np.repeat([0.03, 0.97], 30)[:, None] + rng.normal(0, 0.015, (60, 1))
+    says_yes = rng.random((60, 400)) < camp
+    found = fitted((says_yes == label).astype(float))
+    assert found.converged
+    assert np.abs(found.parameters.slope).max() < 10
+    positive = found.parameters.slope[:, 0] > 0
+    assert max(np.mean(positive == label), np.mean(positive != label)) > 0.95
+
+
+@pytest.mark.parametrize("task", ["rte", "mrpc"])
+def test_real_data_of_opposite_camps_converges(shared: Path, task: str) -> None:
+    table = shared / "data" / "glue_anchor" / "responses.parquet"
+    responses = read_responses(table, benchmark=task)
+    weak = np.argsort(responses.subject_means())[:43]
+    found = calibrate(responses.take(subjects=np.sort(weak)))
+    assert found.converged
+    assert np.sqrt((found.parameters.slope**2).mean()) < 3
