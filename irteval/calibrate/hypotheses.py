@@ -2,8 +2,9 @@
 
 An item response model fitted to a population says little about a subject outside it. Every hypothesis keeps
 the calibrated items and widens what the subject may do: have an unusual ability, find everything easier by
-the same amount, react to difficulty less, profit on items of one difficulty more than on others, or move in
-the direction in which the strongest calibrated subjects left the rest behind. The logit of item i is
+the same amount, react to difficulty less, profit on items of one difficulty more than on others, move in the
+direction in which the strongest calibrated subjects left the rest behind, or answer as if items were all
+alike. The logit of item i is
 
     kappa_i (F_i @ beta + c_i),    F_i = [a_i | 1 | c_i - mean c | difficulty bins | benchmarks | beyond_i]
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -33,7 +34,11 @@ FIXED = 1e8  # precision that holds a coefficient at its prior mean
 
 @dataclass(frozen=True)
 class Prior:
-    """Prior of one hypothesis: standard deviations of its coefficients (0 fixes one), and its log odds."""
+    """Prior of one hypothesis: standard deviations of its coefficients (0 fixes one), and its log odds.
+
+    The means are 0 but for that of ``beyond`` and that of ``difficulty``, where -1 cancels the items'
+    difficulties.
+    """
 
     name: str
     ability: float
@@ -44,12 +49,15 @@ class Prior:
     beyond_mean: float
     beyond: float
     log_odds: float
+    difficulty_mean: float = 0
 
 
-INSIDE = Prior("inside", 1, 0, 0, 0, 0, 0, 0, -1.5)
+INSIDE = Prior("inside", 1, 0, 0, 0, 0, 0, 0, 3.5)
+GIVEN = replace(INSIDE, log_odds=6)  # where item parameters are given numbers, for whomever they hold
 SHIFTED = Prior("shifted", 2, 1, 0.5, 0.7, 0.7, 0, 0, 0)  # where no beyond direction could be learnt
-BEYOND = Prior("beyond", 2, 1, 0.25, 0.35, 0.35, 1, 1, 0)
+BEYOND = Prior("beyond", 1.5, 2, 0.25, 0.35, 0.35, 1, 1, 0)
 WIDE = Prior("wide", 4, 2.5, 1, 1.5, 1.5, 0, 0, -1)
+UNRELATED = Prior("unrelated", 0.3, 2, 0.25, 0.35, 1, 0, 0, 0, difficulty_mean=-1)
 
 
 @dataclass(frozen=True)
@@ -111,9 +119,7 @@ class HypothesisSet:
         if covariance is None:
             covariance = np.zeros((len(intercept), parameters.dims + 1, parameters.dims + 1))
         deviations = torch.tensor([[getattr(prior, name) for name in names] for prior in priors])
-        means = torch.tensor(
-            [[prior.beyond_mean if name == "beyond" else 0.0 for name in names] for prior in priors]
-        )
+        means = torch.tensor([[getattr(prior, f"{name}_mean", 0.0) for name in names] for prior in priors])
         return cls(
             features=features,
             outer=outer_lower(features),

@@ -23,9 +23,13 @@ DESIGN_MULTIPLIER = 2.05
 
 @dataclass(frozen=True)
 class Interval:
-    """Centre and limits of R subjects, each ``[R]``, clipped to what the open answers allow."""
+    """Scores and limits of R subjects, each ``[R]``, clipped to what the open answers allow.
 
-    centre: Tensor
+    The score is the model's where that lies within the limits: their centre leans towards the design-based
+    score, which makes the interval safe but the estimate noisier.
+    """
+
+    score: Tensor
     low: Tensor
     high: Tensor
     half_width: Tensor
@@ -36,7 +40,7 @@ class Interval:
             *(
                 torch.where(condition, mine, others)
                 for mine, others in (
-                    (self.centre, other.centre),
+                    (self.score, other.score),
                     (self.low, other.low),
                     (self.high, other.high),
                     (self.half_width, other.half_width),
@@ -86,7 +90,8 @@ def combined_interval(
         + lean * (1 - lean) * (variance * design_variance).sqrt()
     )
     multiplier = w * INSIDE_MULTIPLIER + (1 - w) * OUTSIDE_MULTIPLIER
-    return _limits(centre, multiplier * spread.sqrt() * _rescale(level), possible, smallest)
+    half_width = multiplier * spread.sqrt() * _rescale(level)
+    return _limits(model.mean, centre, half_width, possible, smallest)
 
 
 def design_interval(
@@ -94,7 +99,8 @@ def design_interval(
 ) -> Interval:
     """The design-based score alone: valid beyond the range, and for a stop on its own width."""
     spread = torch.where(design.variance.isfinite(), design.variance, 1.0).sqrt()
-    return _limits(design.mean, DESIGN_MULTIPLIER * spread * _rescale(level), possible, smallest)
+    half_width = DESIGN_MULTIPLIER * spread * _rescale(level)
+    return _limits(design.mean, design.mean, half_width, possible, smallest)
 
 
 def _rescale(level: float) -> float:
@@ -102,11 +108,13 @@ def _rescale(level: float) -> float:
     return float(ndtri((1 + level) / 2) / ndtri(0.975))
 
 
-def _limits(centre: Tensor, half_width: Tensor, possible: tuple[Tensor, Tensor], smallest: float) -> Interval:
+def _limits(
+    score: Tensor, centre: Tensor, half_width: Tensor, possible: tuple[Tensor, Tensor], smallest: float
+) -> Interval:
     """Clip to the possible range; with open answers that range, and so the interval, has positive width."""
     half_width = half_width.clamp_min(smallest)
     lowest, highest = possible
     centre = torch.minimum(torch.maximum(centre, lowest), highest)
     low = torch.maximum(centre - half_width, lowest)
     high = torch.minimum(centre + half_width, highest)
-    return Interval(centre, low, high, half_width)
+    return Interval(torch.minimum(torch.maximum(score, low), high), low, high, half_width)

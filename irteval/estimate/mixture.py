@@ -9,6 +9,9 @@ from torch import Tensor
 
 from irteval.calibrate.prediction import Prediction
 
+SCEPTICISM = 5.0  # by so much less are these odds taken where the width of an interval rests on them
+GATE = 4.0  # how steeply the odds of "like the calibrated subjects" fall towards the edge of their range
+
 
 @dataclass(frozen=True)
 class SourceRange:
@@ -62,17 +65,17 @@ def mixture_score(
 
     Evidence alone can't tell a subject from just beyond the range: the inside hypothesis shrinks it back and
     fits as well. So its odds are multiplied by the probability, under the others, that the score is inside
-    the range, and by the trust in the source. Shapes as in `Prediction.score`.
+    the range, and by the trust in the source, both to the power `GATE`. Shapes as in `Prediction.score`.
     """
     mean, variance = prediction.score(weights, answered, y)
     inside = prediction.inside
-    raw = prediction.weight
     outside = torch.where(inside, -torch.inf, prediction.log_weight).softmax(-1)
     beyond = source.beyond(*_moments(outside, mean, variance))
-    gate = ((1 - beyond) * source.trust).clamp_min(1e-12).log()
+    gate = GATE * ((1 - beyond) * source.trust).clamp_min(1e-12).log()
     weight = torch.where(inside, prediction.log_weight + gate[:, None], prediction.log_weight).softmax(-1)
     centre, spread = _moments(weight, mean, variance)
-    belief = (raw * inside).sum(-1) * (1 - source.beyond(centre, spread)) * source.trust
+    sceptical = (prediction.log_weight - SCEPTICISM * inside).softmax(-1)
+    belief = (sceptical * inside).sum(-1) * (1 - source.beyond(centre, spread)) * source.trust
     return ModelScore(centre, spread, ((belief - 0.05) / 0.25).clamp(0, 1), weight)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from irteval.bank import ItemBank
 from irteval.calibrate.ability import ability
-from irteval.calibrate.hypotheses import BEYOND, INSIDE, SHIFTED, WIDE, HypothesisSet
+from irteval.calibrate.hypotheses import BEYOND, GIVEN, INSIDE, SHIFTED, UNRELATED, WIDE, HypothesisSet
 from irteval.calibrate.prediction import Prediction, predict
 from irteval.calibrate.source import implied_score_model, item_weights, logistic_equivalent
 from irteval.device import torch_device
@@ -85,7 +85,8 @@ class Scorer:
         )
         self.source_mean = torch.as_tensor(model.source_mean, dtype=torch.float64, device=self.device)
         benchmark = np.unique(np.asarray(bank.benchmarks, dtype=str), return_inverse=True)[1]
-        priors = (INSIDE, SHIFTED, WIDE) if model.beyond is None else (INSIDE, BEYOND, WIDE)
+        inside = GIVEN if bank.score_model is None else INSIDE
+        priors = (inside, SHIFTED if model.beyond is None else BEYOND, WIDE, UNRELATED)
         self._fits = tuple(
             HypothesisSet.build(
                 logistic_equivalent(bank.fits[name]),
@@ -162,7 +163,7 @@ class Scorer:
                 Estimate(
                     subject=subject,
                     benchmark=name,
-                    score=float(interval.centre[r]),
+                    score=float(interval.score[r]),
                     interval=(float(interval.low[r]), float(interval.high[r])),
                     level=level,
                     items_asked=int((answers.answered[r] * (weights > 0)).sum()),

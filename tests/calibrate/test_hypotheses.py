@@ -43,7 +43,7 @@ def test_features_are_ability_shift_difficulty_bins_benchmarks_and_beyond(parame
     np.testing.assert_array_equal(features[:, 4:12].sum(1), 2)
     np.testing.assert_array_equal(features[:, 12], beyond)
     deviations = built.prior_precision.numpy() ** -0.5
-    expected = [2, 2, 1, 0.25] + [0.35] * 5 + [0.35] * 3 + [1]
+    expected = [1.5, 1.5, 2, 0.25] + [0.35] * 5 + [0.35] * 3 + [1]
     np.testing.assert_allclose(deviations[1], expected, rtol=1e-6)
     np.testing.assert_array_equal(built.prior_precision[0, 2:], FIXED)
     np.testing.assert_array_equal(built.prior_precision[0, :2], 1)

@@ -71,13 +71,13 @@ def test_inside_what_is_possible_with_a_positive_width(
         smallest=1 / 400,
         level=min(max(level, 0.01), 0.999),
     )
-    assert low <= interval.low.item() <= interval.centre.item() <= interval.high.item() <= high
+    assert low <= interval.low.item() <= interval.score.item() <= interval.high.item() <= high
     assert interval.high.item() - interval.low.item() >= 1 / 400 - 1e-12
 
 
 def test_zero_width_when_nothing_is_open() -> None:
     interval = combine(model_of(0.6, 1e-12, 1), design_of(0.3, 0.01), possible=(0.42, 0.42))
-    assert interval.low.item() == interval.centre.item() == interval.high.item() == 0.42
+    assert interval.low.item() == interval.score.item() == interval.high.item() == 0.42
 
 
 @pytest.mark.parametrize("in_range", [0, 0.4, 1])
@@ -89,12 +89,12 @@ def test_a_higher_level_holds_the_lower_one(in_range: float) -> None:
     for narrow, wide in pairwise(levels):
         assert wide.low.item() < narrow.low.item()
         assert wide.high.item() > narrow.high.item()
-        assert wide.centre.item() == narrow.centre.item()
+        assert wide.score.item() == narrow.score.item()
 
 
 def test_in_range_it_is_the_model_alone() -> None:
     interval = combine(model_of(0.5, 0.0016, 1), design_of(0.51, 0.0025))
-    assert interval.centre.item() == pytest.approx(0.5)
+    assert interval.score.item() == pytest.approx(0.5)
     assert interval.half_width.item() == pytest.approx(2 * 0.04)
 
 
@@ -103,8 +103,15 @@ def test_beyond_it_leans_on_the_design() -> None:
     variance = 1.7 * 0.0025 + 0.13 * 0.1**2 / (4 + 0.3 * 25 * 0.1)
     lean = variance / (variance + 0.0009)
     spread = (1 - lean) ** 2 * variance + lean**2 * 0.0009 + lean * (1 - lean) * np.sqrt(variance * 0.0009)
-    assert interval.centre.item() == pytest.approx(0.7 + lean * (0.65 - 0.7))
+    centre = (interval.low + interval.high).item() / 2
+    assert centre == pytest.approx(0.7 + lean * (0.65 - 0.7))
     assert interval.half_width.item() == pytest.approx(2.1 * np.sqrt(spread))
+    assert interval.score.item() == pytest.approx(0.7)
+
+
+def test_a_score_outside_the_limits_is_moved_to_them() -> None:
+    interval = combine(model_of(0.9, 0.0001, 0), design_of(0.5, 0.0001))
+    assert interval.score.item() == interval.high.item() < 0.9
 
 
 def test_many_answers_and_an_unreliable_source_widen_it() -> None:
