@@ -24,7 +24,7 @@ from irteval.estimate.result import Estimate
 from irteval.journal import RunFolder
 from irteval.responses import ResponseMatrix, read_responses
 from irteval.session import Session
-from irteval.validation import make_split
+from irteval.validation.splits import make_split
 
 if TYPE_CHECKING:
     from tests.conftest import Fitted
