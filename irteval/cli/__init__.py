@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from irteval import __version__
-from irteval.cli import demo, fit, run, score, session, show
+from irteval.cli import demo, fit, run, score, session, show, validate
 from irteval.cli.console import Console
 from irteval.errors import IrtevalError
 
@@ -29,6 +29,7 @@ app.command("fit")(fit.fit)
 app.command("run")(run.run)
 app.add_typer(session.app, name="session")
 app.command("score")(score.score)
+app.command("validate")(validate.validate)
 
 
 class UsageError(IrtevalError):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -17,6 +18,7 @@ from irteval.estimate.result import Estimate
 # Okabe and Ito's palette, told apart by people with any of the usual colour-vision deficiencies; truth and
 # estimate differ in shape as well.
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#8A8A8A"
+LINES = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
 DOTS_PER_INCH = 130
 
 
@@ -63,6 +65,41 @@ def training_curve(
         )
     curve.legend(loc="lower right", frameon=False, fontsize=9.5)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, color=INK)
+    return figure
+
+
+def validation_curves(table: pd.DataFrame, level: float) -> Figure:
+    """Mean absolute error and coverage against the number of items, a line a method.
+
+    Args:
+        table: of `irteval.validation.validate`; one row of panels a benchmark and split. Rows of sessions
+            that stop at a half-width are left out.
+        level: of the intervals, drawn as a line across.
+    """
+    fixed = table[table["target"].isna()]
+    panels = list(fixed.groupby(["benchmark", "split"], sort=False))
+    figure = Figure(figsize=(9.2, 3.6 * len(panels)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(panels), 2, squeeze=False)
+    colours = iter(np.resize(LINES, len(fixed)).tolist())
+    colour = {name: GREY if name == "random" else next(colours) for name in fixed["method"].unique()}
+    for ((benchmark, split), rows), (error, coverage) in zip(panels, axes, strict=True):
+        for method, part in rows.groupby("method", sort=False):
+            # The control is told apart by its dashes as well.
+            style = {"color": colour[method], "marker": "o", "ms": 5, "lw": 1.6, "label": str(method)}
+            style["ls"] = "--" if method == "random" else "-"
+            error.errorbar(part["items"], part["mae"], part["mae_se"], **style)
+            coverage.errorbar(part["items"], part["coverage"], part["coverage_se"], **style)
+        coverage.axhline(level, color=GREY, lw=1, ls=(0, (4, 3)), zorder=1)
+        error.set_ylabel("mean absolute error", color=INK)
+        error.set_ylim(0)
+        coverage.set_ylabel(f"coverage of {100 * level:g} % intervals", color=INK)
+        error.set_title(f"{benchmark} {split}".strip(), loc="left", fontsize=10.5, color=INK)
+        for panel in (error, coverage):
+            panel.set_xlabel("items asked", color=INK)
+            panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+            _plain(panel)
+    axes[0, 0].legend(frameon=False, fontsize=9.5)
     return figure
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
+import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
@@ -63,3 +65,54 @@ def _row(estimate: Estimate, name: str, truth: Mapping[str, float] | None) -> li
         cells.insert(0, "" if known is None else f"{known:.3f}")
         cells.append("" if known is None else "yes" if low <= known <= high else "no")
     return [f"{name} *" if estimate.extrapolating else name, *cells]
+
+
+def validation_table(table: pd.DataFrame, level: float) -> Table:
+    """Held-out errors, in points of the score: a row a benchmark, split, method and size.
+
+    Args:
+        table: of `irteval.validation.validate`.
+        level: of the intervals.
+    """
+    shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    suite = table["benchmark"].nunique() > 1
+    names = (["benchmark"] if suite else []) + ["split", "method"]
+    for name in names:
+        shown.add_column(name, no_wrap=True)
+    heads = ("items", "mean abs.\nerror (SE)", "RMSE", "bias", "Kendall", "Spearman", "pairs\nordered")
+    last = (f"coverage of\n{100 * level:g} % (SE)", "width", "effective\nsample")
+    for head in (*heads, *last):
+        shown.add_column(head, justify="right")
+    stops = bool(table["target"].notna().any())
+    if stops:
+        shown.add_column("Wilson\nitems", justify="right")
+        shown.caption = (
+            "± h: stopped at this half-width; Wilson items: what a fixed random sample needs for it"
+        )
+        shown.caption_justify = "left"
+    for row in table.to_dict("records"):
+        cells = [str(row[name]) for name in names] + _validation_cells(row)
+        shown.add_row(*cells, *([_number(row["wilson_items"], ".0f")] if stops else []))
+    return shown
+
+
+def _validation_cells(row: Mapping[Hashable, Any]) -> list[str]:
+    asked = f"{row['items']:,.0f}" if pd.isna(row["target"]) else f"± {row['target']:g}: {row['items']:,.0f}"
+    points = {name: 100 * row[name] for name in ("mae", "mae_se", "rmse", "bias", "width")}
+    coverage = f"{row['coverage']:.3f} ({row['coverage_se']:.3f})"
+    return [
+        asked,
+        f"{points['mae']:.2f} ({points['mae_se']:.2f})",
+        f"{points['rmse']:.2f}",
+        f"{points['bias']:+.2f}",
+        _number(row["kendall"], ".3f"),
+        _number(row["spearman"], ".3f"),
+        _number(row["decision"], ".3f"),
+        "" if pd.isna(row["coverage"]) else coverage,
+        _number(points["width"], ".1f"),
+        _number(row["effective_sample"], ".2f"),
+    ]
+
+
+def _number(value: float, form: str) -> str:
+    return "" if pd.isna(value) else format(value, form)

@@ -76,8 +76,8 @@ def summarise(details: pd.DataFrame) -> dict[str, Any]:
 
     Returns:
         ``subjects`` (different ones), ``mae``, ``rmse``, ``bias`` (mean of estimate minus truth),
-        ``kendall``, ``spearman`` and ``decision`` (means over seeds), ``coverage``, ``width``, ``items`` (mean asked) and
-        ``effective_sample``: the expected squared error of as many uniformly drawn items, over the method's
+        ``kendall``, ``spearman`` and ``decision`` (means over seeds), ``coverage``, ``width``, ``items``
+        (mean asked) and ``effective_sample``: the expected squared error of as many uniformly drawn items, over the method's
         own. Standard errors ``mae_se`` and ``coverage_se`` cluster by subject. Coverage and width are NaN
         where the method states no interval.
     """
