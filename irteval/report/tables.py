@@ -75,7 +75,7 @@ def validation_table(table: pd.DataFrame, level: float) -> Table:
         level: of the intervals.
     """
     shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    suite = table["benchmark"].nunique() > 1
+    suite = len(table["benchmark"].unique()) > 1
     names = (["benchmark"] if suite else []) + ["split", "method"]
     for name in names:
         shown.add_column(name, no_wrap=True)

@@ -77,9 +77,9 @@ def summarise(details: pd.DataFrame) -> dict[str, Any]:
     Returns:
         ``subjects`` (different ones), ``mae``, ``rmse``, ``bias`` (mean of estimate minus truth),
         ``kendall``, ``spearman`` and ``decision`` (means over seeds), ``coverage``, ``width``, ``items``
-        (mean asked) and ``effective_sample``: the expected squared error of as many uniformly drawn items, over the method's
-        own. Standard errors ``mae_se`` and ``coverage_se`` cluster by subject. Coverage and width are NaN
-        where the method states no interval.
+        (mean asked) and ``effective_sample``: the expected squared error of as many uniformly drawn
+        items, over the method's own. Standard errors ``mae_se`` and ``coverage_se`` cluster by subject.
+        Coverage and width are NaN where the method states no interval.
     """
     names = details["subject"].to_numpy()
     values = {name: details[name].to_numpy(np.float64) for name in ("truth", "score", "low", "high", "items")}
