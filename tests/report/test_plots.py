@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.image import imread
 
-from irteval.report.plots import save_png, training_curve
+from irteval.report.plots import save_png, training_curve, validation_curves
 
 
 @pytest.fixture
@@ -53,3 +54,25 @@ def test_the_same_curve_gives_the_same_file(curve, tmp_path):
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
     height, width, _ = imread(tmp_path / "one.png").shape
     assert width > height > 400
+
+
+def test_a_line_a_method_and_no_line_of_stopped_sessions():
+    rows = pd.DataFrame(
+        {
+            "benchmark": "",
+            "split": ["interpolation"] * 4 + ["newest"] * 2,
+            "method": ["auto", "auto", "auto", "random", "auto", "random"],
+            "target": [np.nan, np.nan, 0.05, np.nan, np.nan, np.nan],
+            "items": [10, 20, 33, 10, 10, 10],
+            "mae": [0.05, 0.03, 0.02, 0.08, 0.06, 0.09],
+            "mae_se": 0.01,
+            "coverage": 0.95,
+            "coverage_se": 0.01,
+        }
+    )
+    axes = validation_curves(rows, 0.95).axes
+    assert [panel.get_title(loc="left") for panel in axes[::2]] == ["interpolation", "newest"]
+    auto, random = axes[0].containers
+    np.testing.assert_allclose(auto.lines[0].get_xydata(), [[10, 0.05], [20, 0.03]])
+    assert [part.get_label() for part in (auto, random)] == ["auto", "random"]
+    assert random.lines[0].get_linestyle() == "--"
