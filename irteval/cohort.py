@@ -6,7 +6,7 @@ is a cohort of one with names, files and a queue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from irteval.bank import ItemBank
+from irteval.calibrate.ability import ability_posterior
 from irteval.calibrate.ability_grid import AbilityGrid
 from irteval.calibrate.prediction import Prediction
 from irteval.calibrate.threads import threads_for
@@ -22,12 +23,32 @@ from irteval.errors import InputError
 from irteval.estimate.design_based import DesignScore, planned_variance, pooled_design_score
 from irteval.estimate.interval import Interval
 from irteval.estimate.mixture import ModelScore
+from irteval.estimate.person_fit import misfit_warnings
 from irteval.estimate.result import Estimate
 from irteval.estimate.scorer import MODEL_MARGIN, Answers, Scorer
+from irteval.select.balanced import BalancedDesign
+from irteval.select.d_optimal import DOptimalDesign
 from irteval.select.design import Design, FisherDesign, Plan, RandomDesign, ScoreDesign, View
+from irteval.select.faq import FaqDesign
+from irteval.select.kullback_leibler import KullbackLeiblerDesign
+from irteval.select.posterior_variance import PosteriorVarianceDesign
+from irteval.select.proportional import ProportionalDesign
+from irteval.select.stratified import StratifiedDesign
 from irteval.select.systematic import inclusion_probabilities, uniforms
 
-CRITERIA = ("score", "fisher", "random")
+CRITERIA = (
+    "score",
+    "random",
+    "fisher",
+    "kl",
+    "d-optimal",
+    "posterior-variance",
+    "stratified",
+    "balanced",
+    "pps",
+    "faq",
+)
+ON_GRID = ("fisher", "kl")  # criteria that follow a one-dimensional ability
 OPEN, PENDING, ANSWERED, LOST = 0, 1, 2, 3
 LEAST_ANSWERS = 25  # before a stop on the model's width
 LEAST_DRAWS = 25  # answers drawn by probability before a stop on the design-based width
@@ -39,7 +60,7 @@ class Cohort:
     Args:
         bank: the calibrated items.
         subjects: ids, part of the seed of every draw.
-        criterion: ``score``, ``fisher`` or ``random``.
+        criterion: one of `CRITERIA`.
         seed: of every draw.
         available: whether a subject can be asked an item at all, ``[S, N]``; everything where None.
         device: where tensors live.
@@ -86,13 +107,26 @@ class Cohort:
         self._planned = torch.zeros_like(self._base)
         self.steps = torch.zeros_like(self.asked)
         self._seen: tuple[list[int], Answers, Prediction] | None = None
-        self._grid = AbilityGrid(bank.parameters, shape[0], self.device) if criterion == "fisher" else None
+        on_grid = criterion in ON_GRID
+        self._grid = AbilityGrid(bank.parameters, shape[0], self.device) if on_grid else None
         self._design = self._make_design(criterion)
 
     def _make_design(self, criterion: str) -> Design:
         if self._grid is not None:
-            return FisherDesign(self._grid.ranking, self._grid.nodes)
-        return RandomDesign() if criterion == "random" else ScoreDesign()
+            on_grid = {"fisher": FisherDesign, "kl": KullbackLeiblerDesign}
+            return on_grid[criterion](self._grid)
+        parameters = self.scorer.bank.parameters
+        makers: dict[str, Callable[[], Design]] = {
+            "score": ScoreDesign,
+            "random": RandomDesign,
+            "d-optimal": lambda: DOptimalDesign(parameters, self.device),
+            "posterior-variance": PosteriorVarianceDesign,
+            "stratified": lambda: StratifiedDesign(self.scorer.source_mean),
+            "balanced": lambda: BalancedDesign(parameters, self.device),
+            "pps": ProportionalDesign,
+            "faq": FaqDesign,
+        }
+        return makers[criterion]()
 
     @property
     def items_total(self) -> int:
@@ -190,14 +224,19 @@ class Cohort:
             weights=self.scorer.weights[0],
             source_mean=self.scorer.source_mean,
             ability=lambda: self._ability(rows),
+            posterior=lambda: self._posterior(rows),
             prediction=lambda: self._predict(rows)[1],
             mixed=mixed,
             uniform=uniforms(self.seed, [self.subjects[r] for r in rows.tolist()], step).to(self.device),
         )
 
     def _ability(self, rows: Tensor) -> Tensor:
-        assert self._grid is not None  # only the Fisher design asks, and it comes with the grid
+        assert self._grid is not None  # only designs on the grid ask
         return self._grid.mean(rows)
+
+    def _posterior(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        answers = self._answers(rows)
+        return ability_posterior(self.scorer.bank.parameters, answers.items, answers.y, answers.weight)
 
     def _predict(self, rows: Tensor) -> tuple[Answers, Prediction]:
         """Answers and predictions; a look and the plan after it share them."""
@@ -304,7 +343,7 @@ class Cohort:
 
         Args:
             look: what `look` saw.
-            warnings: lines for each subject.
+            warnings: lines for each subject, to which one is added where its answers fit nobody.
         """
         intervals, ranges = [look.total], [look.model.in_range]
         for group in range(1, len(self.scorer.names)):
@@ -315,7 +354,9 @@ class Cohort:
             intervals.append(alone.where(look.by_design, combined))
             ranges.append(model.in_range)
         names = [self.subjects[row] for row in look.rows.tolist()]
-        lines = [()] * len(names) if warnings is None else warnings
+        answers = look.answers
+        misfit = misfit_warnings(self.scorer.bank.parameters, answers.items, answers.y, answers.weight)
+        lines = [(*own, *more) for own, more in zip(warnings or [()] * len(names), misfit, strict=True)]
         return self.scorer.estimates(names, look.answers, intervals, ranges, look.level, lines)
 
 

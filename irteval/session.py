@@ -75,8 +75,10 @@ class SessionSettings:
         level: of the interval.
         batch: items between two looks, from the 26th on (before, most to choose at once); None for the
             default schedule.
-        criterion: ``score`` (reduce the variance of the full score), ``fisher`` (information on ability) or
-            ``random``.
+        criterion: how items are picked. Chosen: ``score`` (the default: reduce the variance of the full
+            score, then sample), ``fisher``, ``kl`` or ``d-optimal`` (information on ability),
+            ``posterior-variance`` (the least certain answers). Drawn with known probabilities: ``random``,
+            ``stratified``, ``balanced``, ``pps``, ``faq``.
         seed: of every draw.
         errors: what an item that failed to run counts as: ``missing`` or ``wrong``.
     """

@@ -69,7 +69,8 @@ def test_a_restored_step_counts_as_it_was_drawn(bank: ItemBank, scores: Tensor, 
     before, after = first.design_score(rows), second.design_score(rows)
     torch.testing.assert_close(after.mean, before.mean)
     torch.testing.assert_close(after.variance, before.variance)
-    assert before.draws.item() == {"score": 45, "random": 60, "fisher": 0}[criterion]
+    chosen = {"score": 15, "fisher": 60, "kl": 60, "d-optimal": 60, "posterior-variance": 60}
+    assert before.draws.item() == 60 - chosen.get(criterion, 0)
     then, now = first.plan(rows, 20), second.plan(rows, 20)
     assert now.items.tolist() == then.items.tolist()
     torch.testing.assert_close(now.inclusion, then.inclusion, equal_nan=True)
@@ -158,5 +159,5 @@ def test_intervals_hold_for_subjects_unlike_anyone(fitted: Fitted) -> None:
 
 
 def test_an_unknown_criterion_is_refused(bank: ItemBank) -> None:
-    with pytest.raises(InputError, match="'best', wanted one of score, fisher, random"):
+    with pytest.raises(InputError, match="'best', wanted one of score, random, fisher, kl"):
         Cohort(bank, NAMES, criterion="best")

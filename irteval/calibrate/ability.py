@@ -161,6 +161,26 @@ def _mode(start: Tensor, spacing: float, y: Tensor, weight: Tensor, items: _Item
     return mode
 
 
+def ability_posterior(
+    parameters: ItemParameters, items: Tensor, y: Tensor, weight: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Mode ``[S, K]`` and covariance ``[S, K, K]`` of ability under N(0, I) from answers in any dimension.
+
+    Laplace's approximation, asymptotes left out of account.
+
+    Args:
+        parameters: of J items.
+        items: numbers of the items asked, ``[S, n]``.
+        y: their answers in [0, 1], ``[S, n]``; any finite number where the weight is 0.
+        weight: 1 for an answer, 0 for padding, ``[S, n]``.
+    """
+    prior = torch.zeros(1, parameters.dims, dtype=torch.float64, device=items.device)
+    slope = torch.as_tensor(parameters.slope, device=items.device)[items]
+    intercept = torch.as_tensor(parameters.intercept, device=items.device)[items]
+    posterior = laplace(slope, intercept, y, weight, prior, torch.ones_like(prior))
+    return posterior.mean[:, 0], posterior.covariance[:, 0]
+
+
 def _at_mode(parameters: ItemParameters, y: Tensor, weight: Tensor) -> Ability:
     """Laplace's approximation in K dimensions."""
     if parameters.lower is not None or parameters.upper is not None:

@@ -1,4 +1,4 @@
-"""Ability of many subjects on one fixed grid, renewed answer by answer: what Fisher selection runs on."""
+"""Ability of many subjects on one fixed grid, renewed answer by answer: for selection in one dimension."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class AbilityGrid:
     Attributes:
         nodes: the grid, ``[G]``.
         ranking: items by falling Fisher information at each node, ``[G, N]``.
+        log_right, log_wrong: log probabilities of a right and a wrong answer, ``[N, G]``.
 
     Raises:
         InputError: more than one dimension.
@@ -35,7 +36,7 @@ class AbilityGrid:
     def __init__(self, parameters: ItemParameters, subjects: int, device: torch.device | str = "cpu") -> None:
         if parameters.dims != 1:
             raise InputError(
-                f"Fisher information is ranked in one dimension, the bank has {parameters.dims}",
+                f"the criterion works in one dimension, the bank has {parameters.dims}",
                 field="criterion",
             )
         self.nodes = torch.linspace(-RANGE, RANGE, NODES, dtype=torch.float64, device=device)
@@ -52,14 +53,14 @@ class AbilityGrid:
         p = (lower + (upper - lower) * linear.sigmoid()).clamp(1e-12, 1 - 1e-12)
         change = (upper - lower) * slope * linear.sigmoid() * (-linear).sigmoid()
         self.ranking = (change**2 / (p * (1 - p))).argsort(dim=1, descending=True, stable=True)
-        self._log_right, self._log_wrong = p.log().T.contiguous(), (1 - p).log().T.contiguous()
+        self.log_right, self.log_wrong = p.log().T.contiguous(), (1 - p).log().T.contiguous()
         self._log_posterior = (-(self.nodes**2) / 2).expand(subjects, -1).clone()
 
     def update(self, rows: Tensor, items: Tensor, y: Tensor) -> None:
         """Take in answers ``[R, k]`` of the subjects ``rows [R]``; NaN for none."""
         known = ~y.isnan()
         share = y.nan_to_num()[..., None]
-        gain = share * self._log_right[items] + (1 - share) * self._log_wrong[items]
+        gain = share * self.log_right[items] + (1 - share) * self.log_wrong[items]
         self._log_posterior[rows] += torch.where(known[..., None], gain, 0.0).sum(1)
 
     def mean(self, rows: Tensor) -> Tensor:

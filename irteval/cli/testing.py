@@ -26,8 +26,22 @@ Batch: TypeAlias = Annotated[
     int | None, typer.Option(min=1, metavar="ITEMS", help="Items asked at once; grows along by default.")
 ]
 Criterion: TypeAlias = Annotated[
-    Literal["score", "fisher", "random"],
-    typer.Option(help="Items are chosen for the full score, for ability, or at random."),
+    Literal[
+        "score",
+        "random",
+        "fisher",
+        "kl",
+        "d-optimal",
+        "posterior-variance",
+        "stratified",
+        "balanced",
+        "pps",
+        "faq",
+    ],
+    typer.Option(
+        help="How items are picked: for the full score; for ability (fisher, kl, d-optimal); where the "
+        "answer is least certain; or drawn with known probabilities (random, stratified, balanced, pps, faq)."
+    ),
 ]
 Errors: TypeAlias = Annotated[
     Literal["missing", "wrong"], typer.Option(help="What an item that failed to run counts as.")

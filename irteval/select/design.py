@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from irteval.calibrate.ability_grid import AbilityGrid
 from irteval.calibrate.prediction import Prediction
 from irteval.select.score_variance import score_variance_batch
 from irteval.select.systematic import inclusion_probabilities, systematic_draw
@@ -31,6 +32,8 @@ class View:
         weights: weight of each item in the score, ``[N]``.
         source_mean: share of calibrated subjects who got the item, ``[N]``.
         ability: posterior mean of theta, one dimension, ``[R]``; computed when called.
+        posterior: mode ``[R, K]`` and covariance ``[R, K, K]`` of theta under the bank's primary parameters;
+            computed when called.
         prediction: predicted answers; computed when called.
         mixed: predictions mixed over hypotheses ``[R, N]`` and in-range weight ``[R]``; computed when called.
         uniform: one random number a subject, ``[R]``.
@@ -43,6 +46,7 @@ class View:
     weights: Tensor
     source_mean: Tensor
     ability: Callable[[], Tensor]
+    posterior: Callable[[], tuple[Tensor, Tensor]]
     prediction: Callable[[], Prediction]
     mixed: Callable[[], tuple[Tensor, Tensor]]
     uniform: Tensor
@@ -133,13 +137,12 @@ class FisherDesign(RandomDesign):
     10).
 
     Args:
-        ranking: for each node of a grid over ability, items by falling information, ``[G, N]``.
-        nodes: the grid, ``[G]``, evenly spaced.
+        grid: ranks the items by falling information at every node.
     """
 
-    def __init__(self, ranking: Tensor, nodes: Tensor) -> None:
-        self.ranking = ranking
-        self.nodes = nodes
+    def __init__(self, grid: AbilityGrid) -> None:
+        self.ranking = grid.ranking
+        self.nodes = grid.nodes
 
     def wanted(self, asked: int, batch: int | None) -> int:
         """See `Design.wanted`."""

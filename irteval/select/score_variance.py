@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -31,20 +33,7 @@ def score_variance_batch(
         Item numbers, ``[R, count]``.
     """
     covariance = [c.clone() for c in prediction.covariance]
-    gradient = prediction.gradient(weights, rest)
-    # t = F C g and q = F C F for every item; r = f kappa², its information on the linear predictor.
-    t, q, r = [], [], []
-    for g, c, kappa, curvature, fit in zip(
-        gradient,
-        covariance,
-        prediction.kappa,
-        prediction.split(prediction.curvature),
-        prediction.fits,
-        strict=True,
-    ):
-        t.append((c @ g[..., None])[..., 0] @ fit.features.T)
-        q.append(((fit.features @ c) * fit.features).sum(-1))
-        r.append(curvature * kappa**2)
+    t, q, r = _terms(prediction, covariance, weights, rest)
 
     def answer(items: Tensor, known: Tensor) -> None:
         """Update every fit as if ``items [R]`` were answered, in the rows where ``known [R]`` is 1."""
@@ -65,13 +54,48 @@ def score_variance_batch(
     frame = frame.clone()
     chosen = []
     for _ in range(count):
-        gain = sum(
-            torch.einsum("rt,rtn->rn", w, information * slope**2 / (1 + information * spread))
-            for w, information, slope, spread in zip(hypothesis_weight, r, t, q, strict=True)
-        )
-        assert isinstance(gain, Tensor)
+        gain = _gain(hypothesis_weight, r, t, q)
         item = gain.masked_fill(~frame, -1).argmax(-1)
         chosen.append(item)
         frame.scatter_(-1, item[:, None], False)
         answer(item, torch.ones_like(item, dtype=weights.dtype))
     return torch.stack(chosen, -1)
+
+
+def expected_reduction(prediction: Prediction, weights: Tensor, rest: Tensor) -> Tensor:
+    """What asking each item alone takes off the score's posterior variance, ``[R, N]``.
+
+    Arguments and formula are those of `score_variance_batch`.
+    """
+    t, q, r = _terms(prediction, prediction.covariance, weights, rest)
+    return _gain(prediction.split(prediction.weight), r, t, q)
+
+
+def _terms(
+    prediction: Prediction, covariance: Sequence[Tensor], weights: Tensor, rest: Tensor
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """``F C g`` and ``F C F`` of every item, and its information f kappa² on the linear predictor; one
+    ``[R, T, N]`` a fit each."""
+    t, q, r = [], [], []
+    for g, c, kappa, curvature, fit in zip(
+        prediction.gradient(weights, rest),
+        covariance,
+        prediction.kappa,
+        prediction.split(prediction.curvature),
+        prediction.fits,
+        strict=True,
+    ):
+        t.append((c @ g[..., None])[..., 0] @ fit.features.T)
+        q.append(((fit.features @ c) * fit.features).sum(-1))
+        r.append(curvature * kappa**2)
+    return t, q, r
+
+
+def _gain(weight: Sequence[Tensor], r: Sequence[Tensor], t: Sequence[Tensor], q: Sequence[Tensor]) -> Tensor:
+    """The expected reduction averaged over hypotheses, ``[R, N]``."""
+    gain = sum(
+        torch.einsum("rt,rtn->rn", w, information * slope**2 / (1 + information * spread))
+        for w, information, slope, spread in zip(weight, r, t, q, strict=True)
+    )
+    assert isinstance(gain, Tensor)
+    return gain

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,3 +70,9 @@ def uniforms(seed: int, subjects: Sequence[str], step: int) -> Tensor:
     return torch.tensor(
         [(int.from_bytes(d.digest(), "big") + 0.5) / 2.0**32 for d in digests], dtype=torch.float64
     )
+
+
+def random_numbers(start: Tensor, count: int) -> Tensor:
+    """Uniform numbers in [0, 1), ``[R, count]``, a stream for each of ``start [R]`` (see `uniforms`)."""
+    streams = [np.random.Generator(np.random.Philox(key=int(u * 2**32))) for u in start.tolist()]
+    return torch.as_tensor(np.stack([stream.random(count) for stream in streams]), device=start.device)

@@ -27,6 +27,10 @@ def refuse_ability() -> Tensor:
     raise AssertionError("this design needs no ability")
 
 
+def refuse_posterior() -> tuple[Tensor, Tensor]:
+    raise AssertionError("this design needs no posterior")
+
+
 def view_of(asked: int, in_range: float = 1.0, subjects: int = 3) -> View:
     """Subjects who have been asked the first items of a bank; predictions spread from .02 to .98."""
     frame = torch.ones(subjects, ITEMS, dtype=torch.bool)
@@ -40,6 +44,7 @@ def view_of(asked: int, in_range: float = 1.0, subjects: int = 3) -> View:
         weights=torch.full((ITEMS,), 1 / ITEMS).double(),
         source_mean=torch.linspace(0.05, 0.95, ITEMS).double(),
         ability=refuse_ability,
+        posterior=refuse_posterior,
         prediction=refuse_prediction,
         mixed=lambda: (p, torch.full((subjects,), in_range).double()),
         uniform=torch.linspace(0.1, 0.9, subjects).double(),
@@ -115,7 +120,7 @@ def test_fisher_asks_the_most_informative_open_items(known_bank: Callable[..., I
     grid = AbilityGrid(bank.parameters, 3)
     theta = torch.tensor([-1.0, 0.0, 5.0]).double()
     view = replace(view_of(20), ability=lambda: theta)
-    chosen = FisherDesign(grid.ranking, grid.nodes).plan(view, 1000, 4)
+    chosen = FisherDesign(grid).plan(view, 1000, 4)
     assert chosen.inclusion is None
     a, d = bank.parameters.slope[:, 0], bank.parameters.intercept
     for row in range(3):
@@ -128,7 +133,7 @@ def test_fisher_passes_over_items_that_cannot_be_asked(known_bank: Callable[...,
     grid = AbilityGrid(known_bank(ITEMS).parameters, 3)
     view = replace(view_of(0), ability=lambda: torch.zeros(3).double())
     view.frame[1, grid.ranking[len(grid.nodes) // 2, :30]] = False
-    chosen = FisherDesign(grid.ranking, grid.nodes).plan(view, 1000, 5)
+    chosen = FisherDesign(grid).plan(view, 1000, 5)
     assert bool(view.frame.gather(1, chosen.items).all())
     assert all(len(set(row)) == 5 for row in chosen.items.tolist())
 
