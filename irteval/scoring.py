@@ -35,8 +35,13 @@ def score(
 
     Raises:
         BankMismatchError: the responses are not of the bank's items.
-        InputError: a level outside (0, 1), no subject.
+        InputError: scores without item ids, a level outside (0, 1), no subject.
     """
+    if not isinstance(responses, ResponseMatrix):
+        size = len(responses) if hasattr(responses, "__len__") else 1
+        raise InputError(
+            f"{size} scores without item ids, wanted a ResponseMatrix that names the items", field="responses"
+        )
     if not 0 < level < 1:
         raise InputError(f"{level}, wanted a fraction between 0 and 1", field="level")
     known = bank.match(responses)

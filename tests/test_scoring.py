@@ -235,3 +235,11 @@ def test_a_random_sample_with_its_probabilities_is_covered(fitted: Fitted) -> No
     )
     estimates = score(fitted.bank, responses)
     assert np.mean([covers(e, t) for e, t in zip(estimates, answers.mean(1), strict=True)]) >= 0.9
+
+
+def test_scores_without_ids_are_refused() -> None:
+    with pytest.raises(InputError, match="20 scores without item ids"):
+        score(rasch(np.zeros(20)), np.ones(20))  # type: ignore[arg-type]
+    bank = ItemBank.from_difficulty([f"question-{n}" for n in range(20)], np.ones(20), np.zeros(20))
+    with pytest.raises(BankMismatchError, match="holds 0 of the 19 items"):
+        score(bank, ResponseMatrix.from_dense(np.ones((1, 19))))

@@ -17,7 +17,7 @@ from irteval.irt.parameters import ItemParameters
 LEAST_ANSWERS = 20
 # A real subject fits no response model exactly, and what it lacks adds up with the answers; so does, much
 # faster, what a random one lacks. The limit is therefore on l_z / √n.
-LEAST_FIT = -0.5
+LEAST_FIT = -0.6
 
 
 def person_fit(parameters: ItemParameters, items: Tensor, y: Tensor, weight: Tensor) -> Tensor:
