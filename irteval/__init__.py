@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from irteval.calibrate.fit import fit
     from irteval.drivers.replay import replay as run
     from irteval.estimate.result import Estimate
+    from irteval.responses.importing import import_logs
     from irteval.responses.matrix import ResponseMatrix
     from irteval.responses.read import read_responses
     from irteval.scoring import score
@@ -40,6 +41,7 @@ __all__ = [
     "Session",
     "__version__",
     "fit",
+    "import_logs",
     "read_responses",
     "run",
     "score",
@@ -54,6 +56,7 @@ _HOMES = {
     "ResponseMatrix": ("irteval.responses.matrix", "ResponseMatrix"),
     "Session": ("irteval.session", "Session"),
     "fit": ("irteval.calibrate.fit", "fit"),
+    "import_logs": ("irteval.responses.importing", "import_logs"),
     "read_responses": ("irteval.responses.read", "read_responses"),
     "run": ("irteval.drivers.replay", "replay"),
     "score": ("irteval.scoring", "score"),

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 
@@ -25,9 +25,23 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
     Raises:
         OSError: the disk is full or the place can't be written; what was there stays as it was.
     """
+    with replace_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write into, which takes the name ``path`` when all is written; an existing one is replaced.
+
+    Raises:
+        OSError: the disk is full or the place can't be written; what was there stays as it was.
+    """
     target = Path(path)
     with _temporary(target, _remove_file) as temporary:
-        _write_flushed(temporary, content)
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, target)
     _flush_folder(target.parent)
 

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from irteval import __version__
-from irteval.cli import demo, fit, run, score, session, show, validate
+from irteval.cli import demo, fit, import_, run, score, session, show, validate
 from irteval.cli.console import Console
 from irteval.errors import IrtevalError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("import")(import_.import_)
 app.command("show")(show.show)
 app.command("fit")(fit.fit)
 app.command("run")(run.run)

@@ -21,7 +21,7 @@ from irteval.responses.read.parquet_table import read_parquet
 from irteval.responses.read.side_tables import SideTable, beside, read_side_tables
 from irteval.responses.read.table import Table
 
-__all__ = ["read_frame", "read_responses"]
+__all__ = ["open_table", "read_frame", "read_responses"]
 
 FilePath: TypeAlias = str | PathLike[str]
 
@@ -76,7 +76,7 @@ def read_responses(
     item_files = beside(files, ["items.parquet"]) if items is None else []
     subject_files = beside(files, ["subjects.parquet", "models.parquet"]) if subjects is None else []
     return assemble(
-        [_open(file) for file in files],
+        [open_table(file) for file in files],
         benchmark=benchmark,
         variant=variant,
         trials=trials,
@@ -108,7 +108,12 @@ def read_frame(
     )
 
 
-def _open(path: Path) -> Table:
+def open_table(path: Path) -> Table:
+    """The table in a file, not interpreted yet.
+
+    Raises:
+        InputError: no such file, of a format without a reader, or one that can't be read.
+    """
     reader = READERS.get(path.suffix.lower())
     if not path.exists():
         raise InputError("no such file", file=str(path))
@@ -125,5 +130,5 @@ def _side(
     if isinstance(named, pd.DataFrame):
         return read_side_tables([table_of(named)], aliases, given=True)
     if named is not None:
-        return read_side_tables([_open(Path(named))], aliases, given=True)
-    return read_side_tables([_open(path) for path in found], aliases, given=False)
+        return read_side_tables([open_table(Path(named))], aliases, given=True)
+    return read_side_tables([open_table(path) for path in found], aliases, given=False)

@@ -1,0 +1,82 @@
+"""Observations: one score of one subject on one item by one metric, before and after repeats are settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irteval.responses.logs.items import Items
+from irteval.responses.logs.records import Run
+
+
+@dataclass(frozen=True)
+class Observations:
+    """L observations; every column has a code into the names beside it.
+
+    Attributes:
+        subject, item, variant, metric, filter: [L] what was observed; a metric of -1 is none.
+        run: [L] where.
+        score: [L], NaN where there is none, and ``status`` [L] says why.
+        line: [L] of the run's file.
+        columns: prompt, trial, trials, record, tokens_in, tokens_out, seconds where known.
+    """
+
+    subjects: tuple[str, ...]
+    subject: NDArray[np.int32]
+    items: Items
+    item: NDArray[np.int32]
+    variants: tuple[str, ...]
+    variant: NDArray[np.int32]
+    metrics: tuple[str, ...]
+    metric: NDArray[np.int16]
+    filters: tuple[str, ...]
+    filter: NDArray[np.int16]
+    runs: tuple[Run, ...]
+    run: NDArray[np.int32]
+    score: NDArray[np.float64]
+    status: NDArray[np.int8]
+    line: NDArray[np.int32]
+    columns: dict[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def take(self, index: NDArray[np.int64]) -> Observations:
+        """The observations at these positions."""
+        return replace(
+            self,
+            subject=self.subject[index],
+            item=self.item[index],
+            variant=self.variant[index],
+            metric=self.metric[index],
+            filter=self.filter[index],
+            run=self.run[index],
+            score=self.score[index],
+            status=self.status[index],
+            line=self.line[index],
+            columns={name: column[index] for name, column in self.columns.items()},
+        )
+
+    def cells(self) -> NDArray[np.int64]:
+        """[L] a number for the cell (subject, item, variant, metric, filter), the same of the same cell."""
+        key = self.subject.astype(np.int64)
+        for codes, size in (
+            (self.variant, len(self.variants)),
+            (self.metric + 1, len(self.metrics) + 1),
+            (self.filter, len(self.filters)),
+            (self.item, len(self.items)),
+        ):
+            key = key * max(size, 1) + codes
+        return key
+
+    def place(self, position: int) -> tuple[str, int]:
+        """File and line of an observation."""
+        return self.runs[self.run[position]].file, int(self.line[position])
+
+    def name(self, position: int) -> str:
+        """An observation's subject and item, for people."""
+        item = self.items.key(int(self.item[position]))
+        return f"subject '{self.subjects[self.subject[position]]}' and item '{item}'"
