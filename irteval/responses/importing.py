@@ -122,7 +122,7 @@ def import_logs(
     listed = [sources] if isinstance(sources, str | PathLike) else list(sources)
     item_list = read_item_list(items) if items is not None else None
     named = read_aliases(aliases) if aliases is not None else {}
-    reading = _read([Path(source) for source in listed], format, ReadOptions(item_list), progress)
+    reading = _read([Path(source) for source in listed], format, ReadOptions(item_list, metric), progress)
     records = reading.collector.collected()
     if not len(records):
         raise InputError(
@@ -133,9 +133,9 @@ def import_logs(
     subjects, about_subjects = subject_names(records.runs, named)
     benchmarks, about_versions = benchmark_names(records.runs)
     names, benchmark_of_run = _codes(benchmarks)
-    keyed, item, about_items = identify(records, names, benchmark_of_run)
+    keyed, item, native, about_items = identify(records, names, benchmark_of_run)
     selection = select(records, names, benchmark_of_run, metric=metric, filter=filter)
-    observations = _observations(records, keyed, item, selection, subjects)
+    observations = _observations(records, keyed, item, native, selection, subjects)
     observations, about_scores = _scores(records, selection, observations, metric, scale, chance)
     everything = metric == ALL and filter == ALL
     score, without, about_failures = settle_failures(observations.score, observations.status, errors)
@@ -185,6 +185,7 @@ def _check_choices(errors: str, repeats: str | None, scale: str) -> None:
 
 @dataclass
 class _Reading:
+    options: ReadOptions
     collector: Collector = field(default_factory=Collector)
     found: Found = field(default_factory=Found)
     formats: Counter[str] = field(default_factory=Counter)
@@ -202,7 +203,7 @@ class _Reading:
         for reason, paths in self.found.skipped.items():
             more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
             notes.append(f"not read: {paths[0]}{more}: {reason}")
-        notes += dict.fromkeys(self.collector.notes)
+        notes += self.options.notes
         if self.collector.empty_answers:
             notes.append(
                 f"{self.collector.empty_answers} answers are empty; their scores are those of the harness"
@@ -216,7 +217,7 @@ def _read(
     chosen: LogReader | None = None if format == AUTO else reader_named(format)
     if not sources:
         raise InputError("no file, wanted at least one log", field="sources")
-    reading, copies = _Reading(), Copies()
+    reading, copies = _Reading(options), Copies()
     for path, is_named in files(sources, reading.found):
         head = head_of(path, is_named, reading.found)
         if not head:
@@ -253,6 +254,7 @@ def _observations(
     records: Collected,
     items: Items,
     item: NDArray[np.int32],
+    native: NDArray[np.int32],
     selection: Selection,
     subjects: Sequence[str],
 ) -> Observations:
@@ -288,6 +290,7 @@ def _observations(
         run,
         score,
         status,
+        native[row],
         records.line[row],
         {name: column[row] for name, column in records.columns.items() if name != "content"},
     )
@@ -359,14 +362,11 @@ def _compare(items: ItemList | None, observations: Observations) -> tuple[list[s
     """How the items of the logs and of the full list agree."""
     if items is None:
         return [], {}
-    used = np.unique(observations.item)
-    met = {observations.items.native[j] for j in used} | {observations.items.key(int(j)) for j in used}
-    listed = set(items.ids)
+    used = [int(j) for j in np.unique(observations.item)]
+    names = [(observations.items.native_id(j), observations.items.key(j)) for j in used]
+    met, listed = {name for pair in names for name in pair}, set(items.ids)
     without = sum(name not in met for name in items.ids)
-    unlisted = sum(
-        observations.items.native[j] not in listed and observations.items.key(int(j)) not in listed
-        for j in used
-    )
+    unlisted = sum(listed.isdisjoint(pair) for pair in names)
     counts = {"listed": len(items.ids), "listed_without_response": without, "not_listed": unlisted}
     notes = []
     if without:

@@ -56,7 +56,6 @@ class Collector:
     runs: dict[Run, int] = field(default_factory=dict)
     filters: dict[str, int] = field(default_factory=dict)
     empty_answers: int = 0
-    notes: list[str] = field(default_factory=list)
     _parts: list[tuple[Records, NDArray[np.int32], NDArray[np.int16]]] = field(default_factory=list)
 
     def add(self, records: Records) -> None:
@@ -67,7 +66,6 @@ class Collector:
         local = np.zeros(len(records), dtype=np.int16) if records.filter is None else records.filter
         self._parts.append((records, runs[records.run], codes[local]))
         self.empty_answers += records.empty_answers
-        self.notes += records.notes
 
     def collected(self) -> Collected:
         """Everything so far; the collector is empty afterwards."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,22 +25,28 @@ class Items:
     Attributes:
         benchmarks: names; ``benchmark`` [J] says which one an item is of.
         content: [J] hash of the content; 0 of an item that is known by its native id only.
-        native: J ids of the logs, for each item the first one met.
+        natives: ids as the logs have them, an arrow array of text; ``native`` [J] is the one of each item
+            that was met first.
         copy: [J] how many documents before it share its content.
     """
 
     benchmarks: tuple[str, ...]
     benchmark: NDArray[np.int32]
     content: NDArray[np.uint64]
-    native: tuple[str, ...]
+    natives: Any
+    native: NDArray[np.int32]
     copy: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.native)
 
+    def native_id(self, j: int) -> str:
+        """The id of one item in the log that was read first."""
+        return str(self.natives[int(self.native[j])])
+
     def key(self, j: int) -> str:
         """The id of one item."""
-        name = f"{int(self.content[j]):016x}" if self.content[j] else self.native[j]
+        name = f"{int(self.content[j]):016x}" if self.content[j] else self.native_id(j)
         again = f"#{self.copy[j] + 1}" if self.copy[j] else ""
         benchmark = self.benchmarks[self.benchmark[j]]
         return f"{benchmark}/{name}{again}" if benchmark else f"{name}{again}"
@@ -47,9 +54,14 @@ class Items:
 
 def identify(
     records: Collected, benchmarks: Sequence[str], benchmark_of_run: NDArray[np.int32]
-) -> tuple[Items, NDArray[np.int32], list[str]]:
-    """The items of all records, which one each record is of [R], and what a person should be told."""
-    native, native_code = _codes(records)
+) -> tuple[Items, NDArray[np.int32], NDArray[np.int32], list[str]]:
+    """The items of all records.
+
+    Returns:
+        The items; which one each record is of [R]; the native id of each record [R], a position in
+        ``natives``; and what a person should be told.
+    """
+    natives, native_code = _codes(records)
     content = records.columns.get("content", np.zeros(len(records), dtype=np.uint64))
     known = content != 0
     benchmark = benchmark_of_run[records.run]
@@ -68,17 +80,18 @@ def identify(
         tuple(benchmarks),
         benchmark[first],
         content[first],
-        tuple(native[code] for code in native_code[first]),
+        natives,
+        native_code[first],
         copy[first],
     )
-    return items, item, _notes(records, items, item, native_code, known, benchmark)
+    return items, item, native_code, _notes(records, items, item, native_code, known, benchmark)
 
 
-def _codes(records: Collected) -> tuple[list[str], NDArray[np.int32]]:
+def _codes(records: Collected) -> tuple[Any, NDArray[np.int32]]:
     encoded = records.native.combine_chunks().dictionary_encode()
     if hasattr(encoded, "combine_chunks"):
         encoded = encoded.combine_chunks()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int32)
+    return encoded.dictionary, encoded.indices.to_numpy().astype(np.int32)
 
 
 def _copies(records: Collected, content: NDArray[np.uint64], native: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -45,21 +45,10 @@ from irteval.responses.policies.score_values import Scores, State, read_scores
 
 _HEAD = re.compile(rb'^\s*\[?\s*\{\s*"doc_id"\s*:\s*("[^"]*"|-?\d+)\s*,\s*"(?!native_id")')
 _OWN = frozenset(
-    [
-        "doc_id",
-        "doc",
-        "target",
-        "arguments",
-        "resps",
-        "filtered_resps",
-        "filter",
-        "metrics",
-        "doc_hash",
-        "prompt_hash",
-        "target_hash",
-        "doc_uid",
-        "task_name",
-    ]
+    {
+        *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+        *("doc_hash", "prompt_hash", "target_hash"),
+    }
 )
 _ANSWERED = {"doc", "resps", "filtered_resps", "arguments"}
 _KEYS = ("doc_id", "filter", "doc_hash", "prompt_hash")

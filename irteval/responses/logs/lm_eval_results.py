@@ -10,6 +10,7 @@ from typing import Any
 
 from irteval.errors import InputError
 from irteval.files import read_json
+from irteval.responses.logs.fields import mapping, text
 from irteval.responses.logs.records import Run
 
 SAMPLES = re.compile(r"^samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d+)\.jsonl?$")
@@ -30,23 +31,23 @@ def run_of(path: Path, harness: str) -> Run:
     task = match["task"] if match else path.stem.removeprefix("samples_")
     date = match["date"] if match else ""
     results = _results(path.parent, date)
-    config = _mapping(results.get("config"))
+    config = mapping(results.get("config"))
     arguments = _arguments(config.get("model_args"))
-    revision = _text(arguments.get("revision")) or _text(config.get("model_revision"))
+    revision = text(arguments.get("revision")) or text(config.get("model_revision"))
     return Run(
         file=str(path),
         subject=_subject(results, arguments, path),
         benchmark=task,
         revision="" if revision == "main" else revision,
         weights=_weights(config, arguments),
-        version=_text(_mapping(results.get("versions")).get(task)),
+        version=text(mapping(results.get("versions")).get(task)),
         variant=_variant(results, task),
-        harness=f"{harness} {_text(results.get('lm_eval_version'))}".strip(),
+        harness=f"{harness} {text(results.get('lm_eval_version'))}".strip(),
         run=date,
         time=re.sub(r"T(\d\d)-(\d\d)-", r"T\1:\2:", date),
         lower_is_better=frozenset(
             name
-            for name, higher in _mapping(_mapping(results.get("higher_is_better")).get(task)).items()
+            for name, higher in mapping(mapping(results.get("higher_is_better")).get(task)).items()
             if higher is False
         ),
     )
@@ -66,9 +67,9 @@ def _results(folder: Path, date: str) -> Mapping[str, Any]:
 
 
 def _subject(results: Mapping[str, Any], arguments: Mapping[str, Any], path: Path) -> str:
-    name = _text(results.get("model_name"))
+    name = text(results.get("model_name"))
     if not name:
-        name = next((text for key in _NAMES if (text := _text(arguments.get(key)))), "")
+        name = next((found for key in _NAMES if (found := text(arguments.get(key)))), "")
     return name or path.resolve().parent.name.replace("__", "/", 1) or path.stem
 
 
@@ -76,31 +77,23 @@ def _arguments(given: Any) -> Mapping[str, Any]:
     """``model_args``, an object or, in older results, ``name=value`` joined by commas."""
     if isinstance(given, str):
         return dict(part.split("=", 1) for part in given.split(",") if "=" in part)
-    return _mapping(given)
+    return mapping(given)
 
 
 def _weights(config: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """What was loaded beyond the name: its hash, and the adapters on top of it."""
-    parts = [_text(config.get("model_sha"))]
+    parts = [text(config.get("model_sha"))]
     parts += [f"{key}={arguments[key]}" for key in ("peft", "delta", "subfolder") if arguments.get(key)]
     return ",".join(part for part in parts if part)
 
 
 def _variant(results: Mapping[str, Any], task: str) -> str:
     """What is sent around the items, where it is not the plain default."""
-    shots = _mapping(results.get("n-shot")).get(task)
+    shots = mapping(results.get("n-shot")).get(task)
     facets = {
         "shots": shots if isinstance(shots, int) and shots > 0 else None,
-        "chat": _text(results.get("chat_template_sha"))[:8],
-        "system": _text(results.get("system_instruction_sha"))[:8],
+        "chat": text(results.get("chat_template_sha"))[:8],
+        "system": text(results.get("system_instruction_sha"))[:8],
         "turns": "many" if shots and results.get("fewshot_as_multiturn") else None,
     }
     return ";".join(f"{name}={value}" for name, value in facets.items() if value)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -22,9 +22,21 @@ class ItemList:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a reader may need to know beyond the file."""
+    """What a reader may need to know beyond the file.
+
+    Attributes:
+        items: the full list of items.
+        metric: the one that is asked for; None for the default one.
+        notes: takes what a person should be told; the same text counts once.
+    """
 
     items: ItemList | None = None
+    metric: str | None = None
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def note(self, text: str) -> None:
+        """Tell something of a file."""
+        self.notes[text] = None
 
 
 class LogReader(Protocol):

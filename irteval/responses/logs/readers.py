@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from irteval.errors import InputError
+from irteval.responses.logs.helm import Helm
+from irteval.responses.logs.inspect_log import InspectLog
+from irteval.responses.logs.lighteval import Lighteval
 from irteval.responses.logs.lm_eval import LmEval
 from irteval.responses.logs.reader import LogReader
 
 # Tried in this order: the first that recognises a file reads it.
-READERS: tuple[LogReader, ...] = (LmEval(),)
+READERS: tuple[LogReader, ...] = (LmEval(), InspectLog(), Helm(), Lighteval())
 AUTO = "auto"
 
 

@@ -73,7 +73,6 @@ class Records:
         record: [R] hash of an id that the harness gave this one answer; 0 where there is none.
         tokens_in, tokens_out, seconds: [R], NaN where unknown.
         empty_answers: how many answers were the empty text.
-        notes: what a person should be told of the file.
     """
 
     runs: tuple[Run, ...]
@@ -93,7 +92,6 @@ class Records:
     tokens_out: NDArray[np.float32] | None = None
     seconds: NDArray[np.float32] | None = None
     empty_answers: int = 0
-    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.line)
