@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,71 +49,92 @@ class Collected:
 
 
 @dataclass
+class _Column:
+    """Parts of a column that starts late or has gaps, which are filled with one value."""
+
+    filler: Any
+    kind: Any
+    parts: list[NDArray[Any]] = field(default_factory=list)
+    size: int = 0
+
+    def put(self, at: int, values: NDArray[Any]) -> None:
+        if at > self.size:
+            self.parts.append(np.full(at - self.size, self.filler, dtype=self.kind))
+        self.parts.append(values)
+        self.size = at + len(values)
+
+    def whole(self, size: int) -> NDArray[Any]:
+        """The column up to a size; its parts are let go as they are copied, for memory may be short."""
+        column = np.full(size, self.filler, dtype=self.kind)
+        at = 0
+        self.parts.reverse()
+        while self.parts:
+            part = self.parts.pop()
+            column[at : at + len(part)] = part
+            at += len(part)
+        return column
+
+
 class Collector:
     """Takes batches, and gives all of them as one."""
 
-    runs: dict[Run, int] = field(default_factory=dict)
-    filters: dict[str, int] = field(default_factory=dict)
-    empty_answers: int = 0
-    _parts: list[tuple[Records, NDArray[np.int32], NDArray[np.int16]]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.runs: dict[Run, int] = {}
+        self.filters: dict[str, int] = {}
+        self.empty_answers = 0
+        self._size = 0
+        self._native: list[Any] = []
+        self._columns = {
+            "run": _Column(0, np.int32),
+            "line": _Column(0, np.int32),
+            "status": _Column(0, np.int8),
+            "filter": _Column(0, np.int16),
+        }
+        self._optional: dict[str, _Column] = {}
+        self._numbers: dict[str, _Column] = {}
+        self._states: dict[str, _Column] = {}
+        self._unreadable: dict[str, str] = {}
 
     def add(self, records: Records) -> None:
         """Take a batch."""
+        at = self._size
         runs = np.array([self.runs.setdefault(run, len(self.runs)) for run in records.runs], dtype=np.int32)
         names = [self.filters.setdefault(name, len(self.filters)) for name in records.filters]
         codes = np.array(names, dtype=np.int16)
         local = np.zeros(len(records), dtype=np.int16) if records.filter is None else records.filter
-        self._parts.append((records, runs[records.run], codes[local]))
+        self._columns["run"].put(at, runs[records.run])
+        self._columns["line"].put(at, records.line)
+        self._columns["status"].put(at, records.status)
+        self._columns["filter"].put(at, codes[local])
+        self._native.append(records.native)
+        for name, unknown in _OPTIONAL.items():
+            values = getattr(records, name)
+            if values is not None:
+                self._optional.setdefault(name, _Column(unknown, unknown.dtype)).put(at, values)
+        for name, scores in records.scores.items():
+            self._numbers.setdefault(name, _Column(np.nan, np.float64)).put(at, scores.numbers)
+            self._states.setdefault(name, _Column(State.ABSENT, np.int8)).put(at, scores.states)
+            self._unreadable[name] = self._unreadable.get(name) or scores.unreadable
         self.empty_answers += records.empty_answers
+        self._size += len(records)
 
     def collected(self) -> Collected:
         """Everything so far; the collector is empty afterwards."""
-        parts, self._parts = self._parts, []
-        batches = [records for records, _, _ in parts]
-        sizes = [len(records) for records in batches]
-        columns = {}
-        for name, unknown in _OPTIONAL.items():
-            if any(getattr(records, name) is not None for records in batches):
-                columns[name] = _filled(batches, name, unknown)
+        columns = {name: column.whole(self._size) for name, column in self._columns.items()}
+        native, self._native = pa.chunked_array(self._native, pa.string()), []
         return Collected(
             tuple(self.runs),
-            _join([run for _, run, _ in parts], np.int32),
-            pa.chunked_array([records.native for records in batches], pa.string()),
-            _join([records.line for records in batches], np.int32),
-            _join([records.status for records in batches], np.int8),
+            columns["run"],
+            native,
+            columns["line"],
+            columns["status"],
             tuple(self.filters),
-            _join([chosen for _, _, chosen in parts], np.int16),
-            columns,
-            {name: _metric(batches, sizes, name) for name in _metrics(batches)},
+            columns["filter"],
+            {name: column.whole(self._size) for name, column in self._optional.items()},
+            {
+                name: Scores(
+                    column.whole(self._size), self._states[name].whole(self._size), self._unreadable[name]
+                )
+                for name, column in self._numbers.items()
+            },
         )
-
-
-def _metrics(batches: Sequence[Records]) -> list[str]:
-    return list(dict.fromkeys(name for records in batches for name in records.scores))
-
-
-def _metric(batches: Sequence[Records], sizes: Sequence[int], name: str) -> Scores:
-    total = sum(sizes)
-    numbers = np.full(total, np.nan)
-    states = np.full(total, State.ABSENT, dtype=np.int8)
-    unreadable = ""
-    at = 0
-    for records, size in zip(batches, sizes, strict=True):
-        scores = records.scores.get(name)
-        if scores is not None:
-            numbers[at : at + size], states[at : at + size] = scores.numbers, scores.states
-            unreadable = unreadable or scores.unreadable
-        at += size
-    return Scores(numbers, states, unreadable)
-
-
-def _filled(batches: Sequence[Records], name: str, unknown: Any) -> NDArray[Any]:
-    parts = []
-    for records in batches:
-        values = getattr(records, name)
-        parts.append(np.full(len(records), unknown) if values is None else values)
-    return np.concatenate(parts)
-
-
-def _join(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=kind)

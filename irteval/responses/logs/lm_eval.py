@@ -180,9 +180,10 @@ class _Batch:
         if set(map(type, chosen)) != {str}:
             bad = next(k for k, name in enumerate(chosen) if not isinstance(name, str))
             raise InputError("not text", file=str(self.path), line=int(line[bad]), field="filter")
-        codes: dict[str, int] = {}
-        column = np.array([codes.setdefault(name, len(codes)) for name in chosen], dtype=np.int16)
-        return tuple(codes), column
+        if chosen.count(chosen[0]) == len(chosen):
+            return (chosen[0],), np.zeros(len(chosen), dtype=np.int16)
+        codes = {name: code for code, name in enumerate(dict.fromkeys(chosen))}
+        return tuple(codes), np.array(list(map(codes.__getitem__, chosen)), dtype=np.int16)
 
     def _scores(self, columns: Sequence[Sequence[Any]]) -> dict[str, Scores]:
         scores = {name: read_scores(column) for name, column in zip(self.names, columns, strict=True)}

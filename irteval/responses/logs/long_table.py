@@ -61,7 +61,7 @@ class LongTable:
             "metric": _coded(observed.metrics, observed.metric),
             "filter": _coded(observed.filters, observed.filter),
             "status": _coded(STATUSES, observed.status),
-            "native_id": lambda rows: items.natives.take(pa.array(observed.native[rows])),
+            "native_id": lambda rows: items.natives.take(pa.array(observed.record[rows])),
         }
         if "trials" in known and (known["trials"] > 1).any():
             columns["trials"] = _numbers(known["trials"])

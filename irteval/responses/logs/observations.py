@@ -20,7 +20,7 @@ class Observations:
         subject, item, variant, metric, filter: [L] what was observed; a metric of -1 is none.
         run: [L] where.
         score: [L], NaN where there is none, and ``status`` [L] says why.
-        native: [L] id of the item in the log, a position in the items' ``natives``.
+        record: [L] which record of the import it is, a position in the items' ``natives``.
         line: [L] of the run's file.
         columns: prompt, trial, trials, record, tokens_in, tokens_out, seconds where known.
     """
@@ -39,7 +39,7 @@ class Observations:
     run: NDArray[np.int32]
     score: NDArray[np.float64]
     status: NDArray[np.int8]
-    native: NDArray[np.int32]
+    record: NDArray[np.int32]
     line: NDArray[np.int32]
     columns: dict[str, NDArray[Any]]
 
@@ -58,7 +58,7 @@ class Observations:
             run=self.run[index],
             score=self.score[index],
             status=self.status[index],
-            native=self.native[index],
+            record=self.record[index],
             line=self.line[index],
             columns={name: column[index] for name, column in self.columns.items()},
         )

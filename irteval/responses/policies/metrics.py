@@ -173,8 +173,11 @@ class _Chooser:
 
     def _runs(self) -> list[tuple[int, int]]:
         """Benchmark and run, each pair once."""
-        pairs = np.unique(self.benchmark.astype(np.int64) * max(len(self.records.runs), 1) + self.records.run)
-        return [divmod(int(pair), max(len(self.records.runs), 1)) for pair in pairs]
+        runs = max(len(self.records.runs), 1)
+        counts = np.bincount(self.records.run, minlength=runs)
+        first = np.empty(runs, dtype=np.int64)
+        first[self.records.run[::-1]] = np.arange(len(self.records) - 1, -1, -1)
+        return [(int(self.benchmark[first[run]]), int(run)) for run in np.flatnonzero(counts)]
 
     def _every_metric(self) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
         rows, metrics = [], []
