@@ -29,6 +29,7 @@ class Items:
         natives: ids as the logs have them, an arrow array of text, one a record; ``first`` [J] is the record
             in which each item was met first.
         copy: [J] how many documents before it share its content.
+        plain: [J] whether the native id is the key as it stands: one of a table that no other benchmark uses.
     """
 
     benchmarks: tuple[str, ...]
@@ -37,6 +38,7 @@ class Items:
     natives: Any
     first: NDArray[np.int32]
     copy: NDArray[np.int32]
+    plain: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.first)
@@ -50,7 +52,7 @@ class Items:
         name = f"{int(self.content[j]):016x}" if self.content[j] else self.native_id(j)
         again = f"#{self.copy[j] + 1}" if self.copy[j] else ""
         benchmark = self.benchmarks[self.benchmark[j]]
-        return f"{benchmark}/{name}{again}" if benchmark else f"{name}{again}"
+        return f"{benchmark}/{name}{again}" if benchmark and not self.plain[j] else f"{name}{again}"
 
 
 def identify(
@@ -78,8 +80,21 @@ def identify(
     item = np.empty(len(order), dtype=np.int32)
     item[order] = np.cumsum(new, dtype=np.int32) - 1
     first = order[new].astype(np.int32)
-    items = Items(tuple(benchmarks), benchmark[first], content[first], natives, first, copy[first])
+    plain = _plain(records, first, own[first], known[first])
+    items = Items(tuple(benchmarks), benchmark[first], content[first], natives, first, copy[first], plain)
     return items, item, _notes(records, items, item, known, benchmark)
+
+
+def _plain(
+    records: Collected, first: NDArray[np.int32], own: NDArray[np.uint64], known: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Which items are known by the id of a table that is used in one benchmark only."""
+    of_table = np.array([run.keeps_ids for run in records.runs], dtype=np.bool_)[records.run[first]]
+    of_table &= ~known
+    if of_table.any():
+        codes = own[of_table].astype(np.int64)
+        of_table[of_table] = np.bincount(codes)[codes] == 1
+    return of_table
 
 
 def _codes(natives: Any) -> NDArray[np.int32]:

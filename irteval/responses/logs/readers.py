@@ -5,14 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 from irteval.errors import InputError
+from irteval.responses.logs.alpaca_eval import AlpacaEval
+from irteval.responses.logs.every_eval_ever import EveryEvalEver
 from irteval.responses.logs.helm import Helm
 from irteval.responses.logs.inspect_log import InspectLog
 from irteval.responses.logs.lighteval import Lighteval
 from irteval.responses.logs.lm_eval import LmEval
+from irteval.responses.logs.olmes import Olmes
+from irteval.responses.logs.open_llm_leaderboard import OpenLlmLeaderboard
 from irteval.responses.logs.reader import LogReader
+from irteval.responses.logs.resolved_lists import ResolvedLists
+from irteval.responses.logs.tables import Tables
 
+TABLES: LogReader = Tables()
 # Tried in this order: the first that recognises a file reads it.
-READERS: tuple[LogReader, ...] = (LmEval(), InspectLog(), Helm(), Lighteval())
+READERS: tuple[LogReader, ...] = (
+    Olmes(),
+    LmEval(),
+    InspectLog(),
+    Helm(),
+    Lighteval(),
+    OpenLlmLeaderboard(),
+    EveryEvalEver(),
+    AlpacaEval(),
+    ResolvedLists(),
+    TABLES,
+)
 AUTO = "auto"
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from irteval.errors import InputError
 from irteval.responses.logs.collect import Collector
 from irteval.responses.logs.reader import LogReader, ReadOptions
-from irteval.responses.logs.readers import AUTO, reader_named, reader_of
+from irteval.responses.logs.readers import AUTO, TABLES, reader_named, reader_of
 from irteval.responses.logs.sources import Copies, Found, files, head_of
+from irteval.responses.read import READERS as SUFFIXES
 
 _LISTED = 3
 
@@ -93,6 +94,8 @@ def _reader(path: Path, head: bytes, is_named: bool, chosen: LogReader | None) -
     if chosen is not None:
         return chosen if is_named or chosen.recognises(path, head) else None
     reader = reader_of(path, head)
+    if reader is None and is_named and path.suffix.lower() in SUFFIXES:
+        return TABLES  # a wide table: any table of numbers could be one, and this one was named
     if reader is None and is_named:
         raise InputError("the format is not recognised: name it with --format", file=str(path))
     return reader

@@ -39,6 +39,7 @@ class Run:
         time: when it began, ISO 8601.
         main_metrics: what the harness itself puts first, best first.
         lower_is_better: metrics that are better when lower.
+        keeps_ids: the items' ids are keys as they stand, for they are those of a table.
     """
 
     file: str
@@ -53,6 +54,7 @@ class Run:
     time: str = ""
     main_metrics: tuple[str, ...] = ()
     lower_is_better: frozenset[str] = frozenset()
+    keeps_ids: bool = False
 
 
 @dataclass(frozen=True)

@@ -102,10 +102,12 @@ class _Chooser:
         self.counts = {"other_metric": 0, "other_filter": 0}
         self.present = self._count(lambda states, _: states != State.ABSENT)
         self.fit = self._fit()
-        scored = np.zeros(len(records), dtype=np.bool_)
+        scored = np.zeros(len(records), dtype=np.int16)
         for scores in records.scores.values():
-            scored |= (scores.states != State.ABSENT) & (scores.states != State.UNSCORED)
-        self.bare = ~scored
+            scored += (scores.states != State.ABSENT) & (scores.states != State.UNSCORED)
+        self.bare = scored == 0
+        # Whether a record may have several metrics; in a table with a row a metric it never has.
+        self.several = bool((scored > 1).any())
 
     def select(self) -> Selection:
         self._check_names()
@@ -295,7 +297,7 @@ class _Chooser:
                     f"{_title(name)}: no '{wanted}' of {_list(without)} (there is {_list(have)}): left out, "
                     "not filled"
                 )
-            else:
+            elif self.several:
                 count = int((lacking & (self.benchmark == b)).sum())
                 self.notes.append(f"{_title(name)}: {count} records have no '{wanted}' and were left out")
 
