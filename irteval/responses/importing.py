@@ -12,6 +12,7 @@ import pandas as pd
 
 from irteval.errors import InputError
 from irteval.responses.logs.choose import Scale, choose
+from irteval.responses.logs.every_eval_ever import write_every_eval_ever
 from irteval.responses.logs.item_list import read_aliases, read_item_list
 from irteval.responses.logs.long_table import LongTable
 from irteval.responses.logs.reader import ReadOptions
@@ -60,6 +61,17 @@ class ImportedLogs:
             OSError: the disk is full or the place can't be written.
         """
         write_table(Path(path), self.table.parts())
+
+    def write_every_eval_ever(self, folder: FilePath) -> list[Path]:
+        """Write the responses in the schema of Every Eval Ever, two files for each subject and benchmark.
+
+        Returns:
+            The files of samples.
+
+        Raises:
+            OSError: the place can't be written.
+        """
+        return write_every_eval_ever(Path(folder), self.table.observations)
 
 
 def import_logs(

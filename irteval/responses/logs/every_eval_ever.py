@@ -57,7 +57,7 @@ class EveryEvalEver:
             evaluation = mapping(row.get("evaluation"))
             usage, speed = mapping(row.get("token_usage")), mapping(row.get("performance"))
             scores = {name: evaluation[name] for name in ("score", "is_correct") if name in evaluation}
-            failed = bool(row.get("error")) and evaluation.get("score") is None
+            failed = bool(row.get("error"))
             builder.add(
                 runs.get(names) or runs.setdefault(names, _run(path, names)),
                 row["sample_id"],

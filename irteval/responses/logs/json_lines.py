@@ -67,11 +67,22 @@ def parse(text: bytes, file: str, line: int | None = None) -> Any:
     except orjson.JSONDecodeError as error:
         if b"NaN" in text or b"Infinity" in text:
             try:
-                return json.loads(text)
+                value = json.loads(text)
             except (ValueError, RecursionError):
-                pass
+                value = None
+            if value is not None and is_text(value):
+                return value
         at = line if line is not None else error.lineno
         raise InputError(f"not JSON: {error.msg}", file=file, line=at) from None
+
+
+def is_text(value: Any) -> bool:
+    """Whether all texts in a JSON value can be written: escapes may spell half a character."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 def objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

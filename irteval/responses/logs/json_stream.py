@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from irteval.errors import InputError
+from irteval.responses.logs.json_lines import is_text
 
 BLOCK = 2**18
 LONGEST_VALUE = 2**28
@@ -124,6 +125,8 @@ class _Text:
                 raise self.error("a number that is too long") from None
             # A number at the end of the window may go on beyond it.
             if end < len(self._window) or not self._read_on():
+                if "\\u" in self._window[self._at : end] and not is_text(value):
+                    raise self.error("half a character (a surrogate)")
                 self._move(end)
                 return value, line
 

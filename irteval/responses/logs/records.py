@@ -113,17 +113,19 @@ def hex_hash(text: Any) -> int:
     if not isinstance(text, str) or not text:
         return 0
     try:
-        return int(text[:16], 16) if len(text) >= 16 else content_hash(text)
+        number = int(text[:16], 16) if len(text) >= 16 else 0
     except ValueError:
-        return content_hash(text)
+        number = 0
+    return number if number > 0 else content_hash(text)
 
 
 def hex_hashes(texts: Sequence[Any]) -> NDArray[np.uint64]:
     """:func:`hex_hash` of a column, in one go where all are long enough."""
     try:
         heads = bytes.fromhex("".join([text[:16] for text in texts]))
-        if len(heads) == 8 * len(texts):
-            return np.frombuffer(heads, dtype=">u8").astype(np.uint64)
+        hashes = np.frombuffer(heads, dtype=">u8").astype(np.uint64)
+        if len(hashes) == len(texts) and hashes.all():
+            return hashes
     except (TypeError, ValueError):
         pass
     return np.array([hex_hash(text) for text in texts], dtype=np.uint64)

@@ -10,12 +10,15 @@ import math
 from typing import Any
 
 TIE = 0.5
+_LARGEST = 1e9
 
 
 def share_preferred(preference: Any) -> Any:
     """The score of a preference; what is no preference is returned as it is."""
     if isinstance(preference, bool) or not isinstance(preference, int | float):
         return preference
+    if abs(preference) > _LARGEST:
+        return "beyond all preferences"
     if math.isnan(preference):
         return None
     if preference == 0:

@@ -73,7 +73,7 @@ def _number(value: Any) -> tuple[float, State]:
         try:
             number = float(value)
         except OverflowError:
-            return math.copysign(math.inf, value), State.NUMBER
+            return math.inf if value > 0 else -math.inf, State.NUMBER
         return number, State.MISSING if math.isnan(number) else State.NUMBER
     if value is None:
         return math.nan, State.MISSING

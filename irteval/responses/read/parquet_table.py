@@ -11,6 +11,9 @@ import pyarrow.parquet
 from irteval.errors import InputError
 from irteval.responses.read.table import Table
 
+# What arrow raises of a damaged file: also where names are no UTF-8, and where notes of pandas are no JSON.
+_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError)
+
 
 def read_parquet(path: Path) -> Table:
     """The table in a parquet file; its rows are numbered from 1 in messages.
@@ -24,16 +27,17 @@ def read_parquet(path: Path) -> Table:
         schema = pyarrow.parquet.read_schema(path)
         text = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
         file = pyarrow.parquet.ParquetFile(path, read_dictionary=text)
-    except (pa.ArrowInvalid, OSError) as error:
+        names = _names(schema)
+    except _DAMAGE as error:
         raise InputError(f"not a readable parquet file: {_reason(error)}", file=str(path)) from None
 
     def read(names: Sequence[str]) -> pa.Table:
         try:
             return file.read(columns=list(names)).select(list(names))
-        except (pa.ArrowInvalid, OSError) as error:
+        except _DAMAGE as error:
             raise InputError(f"not a readable parquet file: {_reason(error)}", file=str(path)) from None
 
-    return Table(str(path), _names(schema), file.metadata.num_rows, read, lambda row: row + 1)
+    return Table(str(path), names, file.metadata.num_rows, read, lambda row: row + 1)
 
 
 def _names(schema: pa.Schema) -> tuple[str, ...]:
@@ -44,4 +48,4 @@ def _names(schema: pa.Schema) -> tuple[str, ...]:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).splitlines()[0]
+    return (str(error).splitlines() or [type(error).__name__])[0]
