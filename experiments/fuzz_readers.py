@@ -3,9 +3,9 @@
     python experiments/fuzz_readers.py --minutes 10
 
 Logs of each format are broken at random: bytes flipped, cut short, lines glued or repeated, blocks moved,
-values of JSON exchanged for odd ones, members of archives replaced. A reader has to read what is left or raise
-an `InputError`; anything else is printed with the file that shows it, and the exit code is 1. Real logs are
-taken from `../shared/samples` where that is; for formats without one a small log is made.
+values of JSON exchanged for odd ones, members of archives replaced. A reader has to read what is left or
+raise an `InputError`; anything else is printed with the file that shows it, and the exit code is 1. Real
+logs are taken from `../shared/samples` where that is; for formats without one a small log is made.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python experiments/reading_speed.py --megabytes 2000
 
-A sample log is repeated with new ids and new content hashes until the file has the wanted size, in a temporary
-folder. Printed are the best of three of each: `orjson.loads` line by line and no more; the reader alone, which
-gives columns; the whole import with its policies. Memory is the peak of the process that imports, less what it
-had after its imports. Run it on an otherwise idle machine.
+A sample log is repeated with new ids and new content hashes until the file has the wanted size, in a
+temporary folder. Printed are the best of three of each: `orjson.loads` line by line and no more; the reader
+alone, which gives columns; the whole import with its policies. Memory is the peak of the process that
+imports, less what it had after its imports. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -27,14 +27,20 @@ MIB = 2**20
 def repeat(source: Path, target: Path, size: int) -> int:
     """Write a log of this size, and return how many lines it has."""
     lines = source.read_bytes().splitlines(keepends=True)
-    number = 0
+    parts = [
+        re.fullmatch(rb'({"doc_id": )(\d+)(.*"doc_hash": ")[0-9a-f]{16}(.*)', line, re.S) for line in lines
+    ]
+    number = again = 0
     with open(target, "wb") as file:
         while file.tell() < size:
-            for line in lines:
-                head = re.sub(rb'"doc_id": \d+', b'"doc_id": %d' % number, line, count=1)
-                new = b'"doc_hash": "%016x' % ((number // 2 + 1) * 0x9E3779B97F4A7C15 % 2**64)
-                file.write(re.sub(rb'"doc_hash": "[0-9a-f]{16}', new, head, count=1))
+            for part in parts:
+                if part is None:
+                    raise ValueError(f"{source} has a line of another form")
+                document = again * len(lines) + int(part[2])
+                content = (document + 1) * 0x9E3779B97F4A7C15 % 2**64
+                file.write(b"%s%d%s%016x%s" % (part[1], document, part[3], content, part[4]))
                 number += 1
+            again += 1
     return number
 
 

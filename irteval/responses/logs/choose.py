@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from irteval.responses.policies.score_values import State
 from irteval.responses.policies.subjects import subject_names
 from irteval.responses.policies.versions import benchmark_names
 
+T = TypeVar("T", bound=np.generic)
 Scale: TypeAlias = Literal["share", "percent"]
 
 # Means and sums of floats may miss 0 and 1 by this much.
@@ -85,10 +86,16 @@ def _observations(
 ) -> Observations:
     """The chosen rows; their scores are still as the log has them."""
     row = selection.row
-    run = records.run[row]
+    # Where all rows are chosen their columns need no second place in memory.
+    every = len(row) == len(records) and bool((row == np.arange(len(row))).all())
+
+    def of(column: NDArray[T]) -> NDArray[T]:
+        return column if every else column[row]
+
+    run = of(records.run)
     subject_names, subject_of_run = _codes(subjects)
     variants, variant_of_run = _codes([r.variant for r in records.runs])
-    score, status = np.full(len(row), np.nan), records.status[row]
+    score, status = np.full(len(row), np.nan), np.array(of(records.status))
     for position, scores in enumerate(records.scores.values()):
         here = np.flatnonzero(selection.metric == position)
         state, own = scores.states[row[here]], status[here]
@@ -101,22 +108,22 @@ def _observations(
     status[(selection.metric < 0) & (status == STATUS["ok"])] = STATUS["unscored"]
     return Observations(
         subject_names,
-        subject_of_run[run],
+        subject_of_run,
         items,
-        item[row],
+        of(item),
         variants,
-        variant_of_run[run],
+        variant_of_run,
         selection.names,
         selection.metric,
         selection.filters,
-        selection.filter[row],
+        of(selection.filter),
         records.runs,
         run,
         score,
         status,
-        row.astype(np.int32),
-        records.line[row],
-        {name: column[row] for name, column in records.columns.items() if name != "content"},
+        row,
+        of(records.line),
+        {name: of(column) for name, column in records.columns.items() if name != "content"},
     )
 
 
@@ -146,7 +153,7 @@ def _shares(
         notes.append(f"{int(beyond.sum())} values are no shares in [0, 1] and have no score")
     if lists := int((status == STATUS["non_scalar"]).sum()):
         notes.append(f"{lists} values are lists or objects, not one number, and have no score")
-    return replace(observations, score=np.clip(score, 0, 1), status=status), notes
+    return replace(observations, score=np.clip(score, 0, 1, out=score), status=status), notes
 
 
 def _refuse(

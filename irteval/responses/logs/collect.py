@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ _OPTIONAL: dict[str, Any] = {
     "tokens_out": np.float32(np.nan),
     "seconds": np.float32(np.nan),
 }
+_GROWTH = 1.125
 
 
 @dataclass(frozen=True)
@@ -48,31 +49,31 @@ class Collected:
         return len(self.line)
 
 
-@dataclass
 class _Column:
-    """Parts of a column that starts late or has gaps, which are filled with one value."""
+    """A column that grows where it stands, for there may be little memory; gaps are filled with one value."""
 
-    filler: Any
-    kind: Any
-    parts: list[NDArray[Any]] = field(default_factory=list)
-    size: int = 0
+    def __init__(self, filler: Any, kind: Any) -> None:
+        self._filler = filler
+        self._values = np.empty(0, dtype=kind)
+        self._size = 0
 
     def put(self, at: int, values: NDArray[Any]) -> None:
-        if at > self.size:
-            self.parts.append(np.full(at - self.size, self.filler, dtype=self.kind))
-        self.parts.append(values)
-        self.size = at + len(values)
+        """Values of the records from ``at`` on; those before that have none are filled."""
+        self._grow(at + len(values))
+        self._values[self._size : at] = self._filler
+        self._values[at : at + len(values)] = values
+        self._size = at + len(values)
 
     def whole(self, size: int) -> NDArray[Any]:
-        """The column up to a size; its parts are let go as they are copied, for memory may be short."""
-        column = np.full(size, self.filler, dtype=self.kind)
-        at = 0
-        self.parts.reverse()
-        while self.parts:
-            part = self.parts.pop()
-            column[at : at + len(part)] = part
-            at += len(part)
-        return column
+        """The column up to a size."""
+        self._grow(size)
+        self._values[self._size : size] = self._filler
+        self._values.resize(size, refcheck=False)
+        return self._values
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._values):
+            self._values.resize(max(size, int(_GROWTH * len(self._values))), refcheck=False)
 
 
 class Collector:

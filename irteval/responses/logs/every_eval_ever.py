@@ -101,7 +101,7 @@ def write_every_eval_ever(folder: Path, observations: Observations) -> list[Path
 
 def _write_group(folder: Path, observations: Observations, rows: NDArray[np.int64]) -> Path:
     first = int(rows[0])
-    subject = observations.subjects[observations.subject[first]]
+    subject = observations.subjects[observations.subject_of_run[observations.run[first]]]
     benchmark = observations.items.benchmarks[observations.items.benchmark[observations.item[first]]]
     code = int(observations.metric[first])
     metric = observations.metrics[code] if code >= 0 else "none"

@@ -14,9 +14,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from irteval.responses.logs.collect import Collected
+
+# An odd number whose multiples differ in all bits (2⁶⁴ divided by the golden ratio).
+_MIX = 0x9E3779B97F4A7C15
+_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,8 @@ class Items:
     Attributes:
         benchmarks: names; ``benchmark`` [J] says which one an item is of.
         content: [J] hash of the content; 0 of an item that is known by its native id only.
-        natives: ids as the logs have them, an arrow array of text, one a record; ``first`` [J] is the record
-            in which each item was met first.
+        natives: ids as the logs have them, a chunked arrow array of text, one a record; ``first`` [J] is the
+            record in which each item was met first.
         copy: [J] how many documents before it share its content.
         plain: [J] whether the native id is the key as it stands: one of a table that no other benchmark uses.
     """
@@ -59,30 +64,33 @@ def identify(
     records: Collected, benchmarks: Sequence[str], benchmark_of_run: NDArray[np.int32]
 ) -> tuple[Items, NDArray[np.int32], list[str]]:
     """The items of all records, which one each record is of [R], and what a person should be told."""
-    natives = records.native.combine_chunks()
-    if isinstance(natives, pa.ChunkedArray):  # no chunk at all
-        natives = pa.array([], pa.string())
+    natives = records.native
     content = records.columns.get("content", np.zeros(len(records), dtype=np.uint64))
     known = content != 0
     benchmark = benchmark_of_run[records.run]
     copy = _copies(records, natives, content)
     own = content if known.all() else np.where(known, content, _codes(natives).astype(np.uint64))
-    keys = [own]
-    for column in (known, benchmark, copy):
-        if len(column) and (column != column[0]).any():
-            keys.append(column)
-    order = np.lexsort(keys)
-    new = np.zeros(len(order), dtype=np.bool_)
-    new[:1] = True
-    for column in keys:
-        in_order = column[order]
-        new[1:] |= in_order[1:] != in_order[:-1]
-    item = np.empty(len(order), dtype=np.int32)
-    item[order] = np.cumsum(new, dtype=np.int32) - 1
-    first = order[new].astype(np.int32)
+    item, first = _ranked([own, *(column for column in (known, benchmark, copy) if _varies(column))])
     plain = _plain(records, first, own[first], known[first])
     items = Items(tuple(benchmarks), benchmark[first], content[first], natives, first, copy[first], plain)
     return items, item, _notes(records, items, item, known, benchmark)
+
+
+def _varies(column: NDArray[Any]) -> bool:
+    return len(column) > 0 and bool((column != column[0]).any())
+
+
+def _ranked(keys: list[NDArray[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Which distinct combination of the keys each row has, in order, and a first row of each."""
+    order = np.lexsort(keys).astype(np.int32)
+    new = np.zeros(len(order), dtype=np.bool_)
+    new[:1] = True
+    for key in keys:
+        in_order = key[order]
+        new[1:] |= in_order[1:] != in_order[:-1]
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.cumsum(new, dtype=np.int32) - 1
+    return rank, order[new]
 
 
 def _plain(
@@ -99,18 +107,15 @@ def _plain(
 
 def _codes(natives: Any) -> NDArray[np.int32]:
     """Which distinct id each record has."""
-    return np.asarray(natives.dictionary_encode().indices.to_numpy(), dtype=np.int32)
+    chunks = natives.dictionary_encode().unify_dictionaries().chunks
+    codes = [chunk.indices.to_numpy() for chunk in chunks]
+    return np.concatenate(codes).astype(np.int32) if codes else np.empty(0, dtype=np.int32)
 
 
 def _copies(records: Collected, natives: Any, content: NDArray[np.uint64]) -> NDArray[np.int32]:
     """How many documents of its run with other native ids come before a record and share its content."""
     copy = np.zeros(len(records), dtype=np.int32)
-    if not content.any():
-        return copy
-    group = records.run.astype(np.int64) * len(records.filters) + records.filter
-    order = np.lexsort((content, group))
-    same = (content[order][1:] == content[order][:-1]) & (content[order][1:] != 0)
-    if not (same & (group[order][1:] == group[order][:-1])).any():
+    if not content.any() or not _repeats(records, content):
         return copy
     native = _codes(natives)
     order = np.lexsort((records.line, native, content, records.run))
@@ -123,14 +128,25 @@ def _copies(records: Collected, natives: Any, content: NDArray[np.uint64]) -> ND
     starts = np.flatnonzero(document)
     of_group = np.cumsum(begins)[starts]
     by_line = np.lexsort((records.line[order][starts], of_group))
-    in_order = of_group[by_line]
-    opening = np.flatnonzero(np.diff(in_order, prepend=-1))
-    sizes = np.diff(opening, append=len(in_order))
+    groups = of_group[by_line]
+    opening = np.flatnonzero(np.diff(groups, prepend=-1))
+    sizes = np.diff(opening, append=len(groups))
     rank = np.empty(len(starts), dtype=np.int32)
-    rank[by_line] = np.arange(len(in_order)) - np.repeat(opening, sizes)
+    rank[by_line] = np.arange(len(groups)) - np.repeat(opening, sizes)
     copy[order] = rank[np.cumsum(document) - 1]
     copy[content == 0] = 0
     return copy
+
+
+def _repeats(records: Collected, content: NDArray[np.uint64]) -> bool:
+    """Whether a content may be there twice in one run and filter; a chance of 2⁻⁶⁴ a pair to say so wrongly."""
+    group = records.run.astype(np.uint64) * np.uint64(len(records.filters))
+    group += records.filter.astype(np.uint64)
+    group *= np.uint64(_MIX)
+    group ^= content
+    group = group[content != 0]
+    group.sort()
+    return bool((group[1:] == group[:-1]).any())
 
 
 def _notes(
@@ -149,6 +165,8 @@ def _notes(
         )
     if several := _with_several_ids(items, item):
         notes.append(f"{several} items have several native ids: they are one item each by their content")
+    if known.all():
+        return notes
     with_content = np.bincount(benchmark[known], minlength=len(items.benchmarks))
     without = np.bincount(benchmark[~known], minlength=len(items.benchmarks))
     for b in np.flatnonzero(with_content * without):
@@ -163,6 +181,9 @@ def _with_several_ids(items: Items, item: NDArray[np.int32]) -> int:
     """How many items that are known by content go by more than one native id."""
     if len(items) == len(item):
         return 0
-    native = _codes(items.natives)
-    differs = (native != native[items.first][item]) & (items.content[item] != 0)
-    return int(np.count_nonzero(np.bincount(item[differs])))
+    several = np.zeros(len(items), dtype=np.bool_)
+    for start in range(0, len(item), _ROWS):
+        here = item[start : start + _ROWS]
+        native, first = items.natives.slice(start, _ROWS), items.natives.take(pa.array(items.first[here]))
+        several[here[~pc.equal(native, first).to_numpy()]] = True
+    return int(np.count_nonzero(several & (items.content != 0)))

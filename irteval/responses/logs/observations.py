@@ -17,8 +17,8 @@ class Observations:
     """L observations; every column has a code into the names beside it.
 
     Attributes:
-        subject, item, variant, metric, filter: [L] what was observed; a metric of -1 is none.
-        run: [L] where.
+        item, metric, filter: [L] what was observed; a metric of -1 is none.
+        run: [L] where, which says whose and in which variant: ``subject_of_run`` and ``variant_of_run``.
         score: [L], NaN where there is none, and ``status`` [L] says why.
         record: [L] which record of the import it is, a position in the items' ``natives``.
         line: [L] of the run's file.
@@ -26,11 +26,11 @@ class Observations:
     """
 
     subjects: tuple[str, ...]
-    subject: NDArray[np.int32]
+    subject_of_run: NDArray[np.int32]
     items: Items
     item: NDArray[np.int32]
     variants: tuple[str, ...]
-    variant: NDArray[np.int32]
+    variant_of_run: NDArray[np.int32]
     metrics: tuple[str, ...]
     metric: NDArray[np.int16]
     filters: tuple[str, ...]
@@ -46,13 +46,21 @@ class Observations:
     def __len__(self) -> int:
         return len(self.score)
 
+    @property
+    def subject(self) -> NDArray[np.int32]:
+        """[L] who was observed."""
+        return self.subject_of_run[self.run]
+
+    @property
+    def variant(self) -> NDArray[np.int32]:
+        """[L] in which variant."""
+        return self.variant_of_run[self.run]
+
     def take(self, index: NDArray[np.int64]) -> Observations:
         """The observations at these positions."""
         return replace(
             self,
-            subject=self.subject[index],
             item=self.item[index],
-            variant=self.variant[index],
             metric=self.metric[index],
             filter=self.filter[index],
             run=self.run[index],
@@ -82,4 +90,4 @@ class Observations:
     def name(self, position: int) -> str:
         """An observation's subject and item, for people."""
         item = self.items.key(int(self.item[position]))
-        return f"subject '{self.subjects[self.subject[position]]}' and item '{item}'"
+        return f"subject '{self.subjects[self.subject_of_run[self.run[position]]]}' and item '{item}'"

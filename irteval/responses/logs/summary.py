@@ -64,8 +64,10 @@ def _cells(observations: Observations) -> int:
 
 def _benchmarks(observations: Observations) -> list[dict[str, Any]]:
     metrics, filters = len(observations.metrics) + 1, len(observations.filters)
-    benchmark = observations.items.benchmark[observations.item].astype(np.int64)
-    group = (benchmark * metrics + observations.metric + 1) * filters + observations.filter
+    group = observations.items.benchmark[observations.item] * np.int32(metrics)
+    group += observations.metric + 1
+    group *= np.int32(filters)
+    group += observations.filter
     counts = np.bincount(group, minlength=len(observations.items.benchmarks) * metrics * filters)
     return [_benchmark(observations, group == code, int(code)) for code in np.flatnonzero(counts)]
 

@@ -56,7 +56,7 @@ class Selection:
         notes: what a person should be told.
     """
 
-    row: NDArray[np.int64]
+    row: NDArray[np.int32]
     metric: NDArray[np.int16]
     names: tuple[str, ...]
     filter: NDArray[np.int16]
@@ -121,7 +121,7 @@ class _Chooser:
         else:
             rows, metrics, chosen = self._one_metric()
         return Selection(
-            rows,
+            rows.astype(np.int32),
             metrics,
             self.names,
             self.filter_of,
