@@ -51,6 +51,9 @@ def import_(
     aliases: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Names of subjects that mean the same.")
     ] = None,
+    every_eval_ever: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write them in the schema of Every Eval Ever.")
+    ] = None,
 ) -> None:
     """Turn evaluation logs of any supported format into one table of responses."""
     from irteval.report import imported
@@ -73,6 +76,8 @@ def import_(
             progress=step,
         )
         result.write(out)
+        if every_eval_ever is not None:
+            result.write_every_eval_ever(every_eval_ever)
     console.notes(result.notes)
     document = {"out": str(out)} | result.summary | {"notes": list(result.notes)}
     console.result(document, imported.table(result.summary))

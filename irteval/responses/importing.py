@@ -102,7 +102,7 @@ def import_logs(
         chance: the scores were corrected for guessing at this rate, which is undone.
         items: a file with the full list of items.
         aliases: a file of names of subjects that mean the same.
-        progress: is told each file that is read.
+        progress: is told what is being read, at most once a second.
 
     Raises: InputError: a source that is not there or can't be read, no responses in any, or a choice that
         the logs

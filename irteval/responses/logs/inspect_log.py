@@ -24,6 +24,7 @@ from irteval.responses.logs.reader import ReadOptions
 from irteval.responses.logs.records import RecordBuilder, Records, Run, content_hash
 
 _PART = re.compile(r"^_journal/summaries/(\d{1,12})\.json$")
+_SAMPLE = re.compile(r"^samples/.*\.json$")
 # Summaries keep this much of a text, full logs all of it: only what both have may tell items apart.
 _KEPT = 5000
 _LATER = ("results", "reductions", "stats", "plan", "error", "invalidated", "metadata", "tags", "location")
@@ -60,9 +61,12 @@ def _from_archive(path: Path, options: ReadOptions) -> Iterator[Records]:
         finished = start == "header.json"
         log = _Log(path, header, options, finished=finished)
         parts = ["summaries.json"] if "summaries.json" in names else _journal(archive.names)
+        parts = parts or [name for name in archive.names if _SAMPLE.match(name)]
         for part in parts:
             where = f"{path}:{part}"
             samples = parse(archive.read(part), where)
+            if isinstance(samples, dict):
+                samples = [samples]
             if not isinstance(samples, list):
                 raise InputError("a JSON value, wanted an array of samples", file=where)
             for sample in samples:

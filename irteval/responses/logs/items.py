@@ -139,7 +139,7 @@ def _copies(records: Collected, natives: Any, content: NDArray[np.uint64]) -> ND
 
 
 def _repeats(records: Collected, content: NDArray[np.uint64]) -> bool:
-    """Whether a content may be there twice in one run and filter; a chance of 2⁻⁶⁴ a pair to say so wrongly."""
+    """Whether a content is there twice in one run and filter; wrongly so with a chance of 2⁻⁶⁴ a pair."""
     group = records.run.astype(np.uint64) * np.uint64(len(records.filters))
     group += records.filter.astype(np.uint64)
     group *= np.uint64(_MIX)

@@ -55,9 +55,9 @@ def run_of(path: Path, harness: str) -> Run:
 
 @lru_cache(maxsize=64)
 def _results(folder: Path, date: str) -> Mapping[str, Any]:
-    """The results of this date; without a date, those of the folder if there is one file of them."""
+    """The results of this date; where there are none, those of the folder if it has one file of them."""
     named = folder / f"results_{date}.json"
-    found = [named] if date else sorted(folder.glob("results*.json"))
+    found = [named] if named.is_file() else sorted(folder.glob("results*.json"))
     if len(found) != 1 or not found[0].is_file() or found[0].stat().st_size > _LARGEST:
         return {}
     document = read_json(found[0])

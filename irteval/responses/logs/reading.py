@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,13 @@ from irteval.errors import InputError
 from irteval.responses.logs.collect import Collector
 from irteval.responses.logs.reader import LogReader, ReadOptions
 from irteval.responses.logs.readers import AUTO, TABLES, reader_named, reader_of
+from irteval.responses.logs.records import Run
 from irteval.responses.logs.sources import Copies, Found, files, head_of
 from irteval.responses.read import READERS as SUFFIXES
 
 _LISTED = 3
+# Between two words on what is being read: there may be thousands of small files.
+_SECONDS = 1.0
 
 
 @dataclass
@@ -68,18 +72,25 @@ def read_logs(
         raise InputError("no file, wanted at least one log", field="sources")
     chosen = None if format == AUTO else reader_named(format)
     reading, copies, read = Reading(options), Copies(), 0
+    first_runs: dict[Path, tuple[Run, ...]] = {}
+    told = 0.0
     for path, is_named in files(sources, reading.found):
         head = head_of(path, is_named, reading.found)
         reader = _reader(path, head, is_named, chosen) if head else None
         if reader is None:
             reading.unknown += bool(head)
             continue
-        if (first := copies.earlier(path)) is not None:
-            reading.found.copies.append((path, first))
-            continue
-        if progress is not None:
+        if progress is not None and time.monotonic() - told >= _SECONDS:
+            told = time.monotonic()
             progress(f"reading {path}")
+        equal = copies.earlier(path)
         for batch in reader.records(path, options):
+            if path not in first_runs:
+                same = [other for other in equal if _same_subjects(first_runs.get(other, ()), batch.runs)]
+                if same:
+                    reading.found.copies.append((path, same[0]))
+                    break
+                first_runs[path] = batch.runs
             reading.collector.add(batch)
             read += len(batch)
         reading.formats[reader.name] += 1
@@ -87,6 +98,17 @@ def read_logs(
         found = f"no responses in {sum(reading.formats.values())} logs and {reading.unknown} other files"
         raise InputError(found, file=str(sources[0]) if len(sources) == 1 else None)
     return reading
+
+
+def _same_subjects(runs: Sequence[Run], others: Sequence[Run]) -> bool:
+    """Whether files of equal content are of the same subjects: some logs say it by their place only."""
+    return len(runs) == len(others) and all(
+        run.subject == other.subject
+        and run.benchmark == other.benchmark
+        and (run.revision == other.revision or not run.revision or not other.revision)
+        and (run.weights == other.weights or not run.weights or not other.weights)
+        for run, other in zip(runs, others, strict=True)
+    )
 
 
 def _reader(path: Path, head: bytes, is_named: bool, chosen: LogReader | None) -> LogReader | None:

@@ -42,6 +42,8 @@ def files(sources: Sequence[Path], found: Found) -> Iterator[tuple[Path, bool]]:
     for source in sources:
         if not source.exists():
             raise InputError("no such file or folder", file=str(source))
+        if not source.is_dir() and not source.is_file():
+            raise InputError("no regular file", file=str(source))
         listed = _walk(source, found) if source.is_dir() else iter([source])
         for path in listed:
             real = path.resolve()
@@ -52,7 +54,11 @@ def files(sources: Sequence[Path], found: Found) -> Iterator[tuple[Path, bool]]:
 
 def _walk(folder: Path, found: Found) -> Iterator[Path]:
     root = folder.resolve()
-    for place, below, names in os.walk(folder):
+
+    def closed(error: OSError) -> None:
+        found.skip(Path(error.filename), error.strerror or "can't be read")
+
+    for place, below, names in os.walk(folder, onerror=closed):
         below[:] = sorted(name for name in below if not name.startswith("."))
         linked = [name for name in below if os.path.islink(os.path.join(place, name))]
         for name in linked:
@@ -102,10 +108,10 @@ class Copies:
         self._by_size: dict[int, list[Path]] = {}
         self._digests: dict[Path, bytes] = {}
 
-    def earlier(self, path: Path) -> Path | None:
-        """The earlier file that this one equals, if any."""
+    def earlier(self, path: Path) -> list[Path]:
+        """The earlier files that this one equals."""
         others = self._by_size.setdefault(path.stat().st_size, [])
-        same = next((other for other in others if self._digest(other) == self._digest(path)), None)
+        same = [other for other in others if self._digest(other) == self._digest(path)]
         others.append(path)
         return same
 

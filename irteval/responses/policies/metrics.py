@@ -229,10 +229,10 @@ class _Chooser:
         return self.names.index(min(there)) if there else -1
 
     def _main_metrics(self, b: int) -> tuple[str, ...]:
-        """What the harness puts first in this benchmark, where its runs agree."""
-        main = {self.records.runs[run].main_metrics for at, run in self._runs_of().get(b, ()) if at == b}
-        main.discard(())
-        return main.pop() if len(main) == 1 else ()
+        """What the harness puts first in this benchmark: names that all its runs have, in order."""
+        main = [self.records.runs[run].main_metrics for _, run in self._runs_of().get(b, ())]
+        main = [names for names in main if names]
+        return tuple(name for name in main[0] if all(name in names for names in main)) if main else ()
 
     def _runs_of(self) -> dict[int, list[tuple[int, int]]]:
         if not hasattr(self, "_by_benchmark"):

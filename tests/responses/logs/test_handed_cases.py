@@ -328,6 +328,11 @@ class TestResolvedLists:
         assert responses.shape == (3, 10)
         assert (responses.item_means() == 0).sum() == 2
 
+    def test_two_subjects_with_equal_files_are_two(self, lists, tmp_path):
+        (lists / "d.json").write_bytes((lists / "a.json").read_bytes())
+        frame = import_logs(lists, items=tmp_path / "items.txt").frame
+        assert frame.groupby("subject")["score"].mean().to_dict() == {"a": 0.6, "b": 0.5, "c": 0.4, "d": 0.6}
+
     def test_without_it_the_item_set_is_unknown(self, lists):
         with pytest.raises(InputError, match="item set unknown"):
             import_logs(lists)
