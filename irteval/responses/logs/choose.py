@@ -14,8 +14,9 @@ from irteval.responses.logs.collect import Collected
 from irteval.responses.logs.items import Items, identify
 from irteval.responses.logs.observations import Observations
 from irteval.responses.logs.records import STATUS
+from irteval.responses.logs.select import Selection, select
 from irteval.responses.policies.chance import undo_correction
-from irteval.responses.policies.metrics import ALL, Selection, select
+from irteval.responses.policies.metrics import ALL
 from irteval.responses.policies.score_values import State
 from irteval.responses.policies.subjects import subject_names
 from irteval.responses.policies.versions import benchmark_names
@@ -67,7 +68,7 @@ def choose(
     observations = _observations(records, items, item, selection, subjects)
     observations, about_scores = _shares(records, selection, observations, metric, scale, chance)
     notes = (*about_subjects, *about_versions, *about_items, *selection.notes, *about_scores)
-    return observations, Choice(selection.counts, notes)
+    return observations, Choice(selection.left_out, notes)
 
 
 def _codes(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:

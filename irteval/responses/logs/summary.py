@@ -63,27 +63,40 @@ def _cells(observations: Observations) -> int:
 
 
 def _benchmarks(observations: Observations) -> list[dict[str, Any]]:
+    """A row for each benchmark, metric and filter that is there."""
     metrics, filters = len(observations.metrics) + 1, len(observations.filters)
     group = observations.items.benchmark[observations.item] * np.int32(metrics)
     group += observations.metric + 1
     group *= np.int32(filters)
     group += observations.filter
-    counts = np.bincount(group, minlength=len(observations.items.benchmarks) * metrics * filters)
-    return [_benchmark(observations, group == code, int(code)) for code in np.flatnonzero(counts)]
+    size = len(observations.items.benchmarks) * metrics * filters
+    rows = np.bincount(group, minlength=size)
+    known = ~np.isnan(observations.score)
+    scored = np.bincount(group[known], minlength=size)
+    total = np.bincount(group[known], weights=observations.score[known], minlength=size)
+    subjects = _distinct_in(group, observations.subject, size, len(observations.subjects))
+    items = _distinct_in(group, observations.item, size, len(observations.items))
+    return [
+        {
+            "benchmark": observations.items.benchmarks[code // filters // metrics],
+            "metric": observations.metrics[metric - 1] if (metric := code // filters % metrics) else None,
+            "filter": observations.filters[code % filters],
+            "subjects": int(subjects[code]),
+            "items": int(items[code]),
+            "rows": int(rows[code]),
+            "scored": int(scored[code]),
+            "mean": float(total[code] / scored[code]) if scored[code] else None,
+        }
+        for code in np.flatnonzero(rows).tolist()
+    ]
 
 
-def _benchmark(observations: Observations, here: NDArray[np.bool_], code: int) -> dict[str, Any]:
-    rest, filter = divmod(code, len(observations.filters))
-    benchmark, metric = divmod(rest, len(observations.metrics) + 1)
-    score = observations.score[here]
-    scored = ~np.isnan(score)
-    return {
-        "benchmark": observations.items.benchmarks[benchmark],
-        "metric": observations.metrics[metric - 1] if metric else None,
-        "filter": observations.filters[filter],
-        "subjects": _distinct(observations.subject[here], len(observations.subjects)),
-        "items": _distinct(observations.item[here], len(observations.items)),
-        "rows": len(score),
-        "scored": int(scored.sum()),
-        "mean": float(score[scored].mean()) if scored.any() else None,
-    }
+def _distinct_in(
+    group: NDArray[np.int32], codes: NDArray[np.int32], groups: int, size: int
+) -> NDArray[np.int64]:
+    """How many distinct codes each group has."""
+    pair = group.astype(np.int64) * max(size, 1) + codes
+    pair.sort()
+    first = np.ones(len(pair), dtype=np.bool_)
+    first[1:] = pair[1:] != pair[:-1]
+    return np.bincount(pair[first] // max(size, 1), minlength=groups)
