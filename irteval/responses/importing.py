@@ -23,6 +23,7 @@ from irteval.responses.logs.write import write_table
 from irteval.responses.matrix import ResponseMatrix
 from irteval.responses.policies.failures import Errors, settle_failures
 from irteval.responses.policies.metrics import ALL
+from irteval.responses.policies.prompts import differing_prompts
 from irteval.responses.policies.repeats import Repeats, settle_repeats
 from irteval.responses.read import read_frame
 
@@ -116,6 +117,7 @@ def import_logs(
     observations, choice = choose(
         reading.collector.collected(), metric=metric, filter=filter, scale=scale, chance=chance, aliases=named
     )
+    about_prompts = differing_prompts(observations)
     score, without, about_failures = settle_failures(observations.score, observations.status, errors)
     policy: Repeats | None = repeats
     if repeats is None and not (metric == ALL and filter == ALL):
@@ -134,7 +136,7 @@ def import_logs(
         "file_copies": len(reading.found.copies),
     }
     summary = {**describe(observations, listing), "formats": dict(reading.formats), "policies": policies}
-    notes = (*reading.notes(), *choice.notes, *about_failures, *about_repeats, *about_items)
+    notes = (*reading.notes(), *choice.notes, *about_prompts, *about_failures, *about_repeats, *about_items)
     return ImportedLogs(LongTable(observations), summary, notes)
 
 

@@ -27,7 +27,7 @@ _PART = re.compile(r"^_journal/summaries/(\d{1,12})\.json$")
 _SAMPLE = re.compile(r"^samples/.*\.json$")
 # Summaries keep this much of a text, full logs all of it: only what both have may tell items apart.
 _KEPT = 5000
-_LATER = ("results", "reductions", "stats", "plan", "error", "invalidated", "metadata", "tags", "location")
+_ASIDE = ("reductions", "stats", "plan")
 
 
 class InspectLog:
@@ -84,7 +84,7 @@ def _from_document(path: Path, options: ReadOptions) -> Iterator[Records]:
     """A document is streamed: what precedes its samples says what they belong to."""
     header: dict[str, Any] = {}
     log: _Log | None = None
-    for name, _, value in object_members(path, {"samples"}, skipped=_LATER[1:]):
+    for name, _, value in object_members(path, {"samples"}, skipped=_ASIDE):
         if name != "samples":
             header[name] = value
             continue

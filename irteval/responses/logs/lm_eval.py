@@ -24,7 +24,7 @@ import orjson
 from numpy.typing import NDArray
 
 from irteval.errors import InputError
-from irteval.responses.logs.json_lines import lines, parse_line
+from irteval.responses.logs.json_lines import lines, parse
 from irteval.responses.logs.json_stream import array_elements
 from irteval.responses.logs.lm_eval_results import run_of
 from irteval.responses.logs.reader import ReadOptions
@@ -98,16 +98,21 @@ def _read_lines(path: Path, batch: _Batch) -> Iterator[Records]:
             number += 1
             try:
                 record = loads(text)
+            except orjson.JSONDecodeError:
+                if not text or text.isspace():
+                    aside(number)
+                    continue
+                record = parse(text, str(path), number)
+            try:
                 if record["metrics"] != names:
                     names = batch.set_names(record["metrics"])
                     pick = itemgetter(*_KEYS, *names)
                 take(pick(record))
                 if record.get("resps") == resps:
                     batch.empty += 1
-            except (orjson.JSONDecodeError, KeyError, TypeError):
+            except (KeyError, TypeError):
                 aside(number)
-                if text and not text.isspace():
-                    batch.add_slowly(parse_line(text, path, number), number)
+                batch.add_slowly(record, number)
         yield from batch.full(number)
     yield from batch.flush(number)
 
@@ -203,7 +208,9 @@ class _Batch:
             InputError: it is no sample of lm-eval.
         """
         file = str(self.path)
-        if not isinstance(record, dict) or "doc_id" not in record or not _ANSWERED & record.keys():
+        if not isinstance(record, dict):
+            raise InputError("a JSON value, wanted an object", file=file, line=number)
+        if "doc_id" not in record or not _ANSWERED & record.keys():
             raise InputError("no sample of lm-eval: wanted doc_id and doc or resps", file=file, line=number)
         named = record.get("metrics")
         names = named if isinstance(named, list) else [name for name in record if name not in _OWN]

@@ -174,3 +174,10 @@ def test_the_table_feeds_a_response_matrix(logs):
     responses = import_logs(logs / "out").responses(benchmark="toy_mc_a")
     assert responses.shape == (3, 40)
     assert isinstance(import_logs(logs / "out").frame, pd.DataFrame)
+
+
+def test_a_subset_with_other_few_shot_examples_is_reported(logs):
+    sources = [logs / "out", logs / "out_subset" / "acme__toy-fewshot-subset"]
+    told = "toy_fewshot: 3 items were put to acme/toy-fewshot-subset by another prompt than to most"
+    assert told in import_logs(sources).notes
+    assert not any("another prompt" in note for note in import_logs(logs / "out").notes)
