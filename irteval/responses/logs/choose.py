@@ -94,7 +94,7 @@ def _observations(
         return column if every else column[row]
 
     run = of(records.run)
-    subject_names, subject_of_run = _codes(subjects)
+    names, subject_of_run = _codes(subjects)
     variants, variant_of_run = _codes([r.variant for r in records.runs])
     score, status = np.full(len(row), np.nan), np.array(of(records.status))
     for position, scores in enumerate(records.scores.values()):
@@ -108,23 +108,23 @@ def _observations(
         status[here] = own
     status[(selection.metric < 0) & (status == STATUS["ok"])] = STATUS["unscored"]
     return Observations(
-        subject_names,
-        subject_of_run,
-        items,
-        of(item),
-        variants,
-        variant_of_run,
-        selection.names,
-        selection.metric,
-        selection.filters,
-        of(selection.filter),
-        records.runs,
-        run,
-        score,
-        status,
-        row,
-        of(records.line),
-        {name: of(column) for name, column in records.columns.items() if name != "content"},
+        subjects=names,
+        subject_of_run=subject_of_run,
+        items=items,
+        item=of(item),
+        variants=variants,
+        variant_of_run=variant_of_run,
+        metrics=selection.names,
+        metric=selection.metric,
+        filters=selection.filters,
+        filter=of(selection.filter),
+        runs=records.runs,
+        run=run,
+        score=score,
+        status=status,
+        record=row,
+        line=of(records.line),
+        columns={name: of(column) for name, column in records.columns.items() if name != "content"},
     )
 
 

@@ -22,6 +22,8 @@ _OPTIONAL: dict[str, Any] = {
     "tokens_in": np.float32(np.nan),
     "tokens_out": np.float32(np.nan),
     "seconds": np.float32(np.nan),
+    "cost": np.float32(np.nan),
+    "moment": np.float64(np.nan),
 }
 _GROWTH = 1.125
 

@@ -164,16 +164,18 @@ class _Batch:
             return
         width = len(_KEYS) + len(self.names)
         doc, chosen, content, prompt, *metrics = (self.values[k::width] for k in range(width))
+        filters, filter = self._filters(chosen, line)
         yield Records(
-            (self.run,),
-            np.zeros(len(line), dtype=np.int32),
-            native_ids(doc, str(self.path), line.tolist()),
-            line.astype(np.int32),
-            self._scores(metrics),
-            np.full(len(line), STATUS["ok"], dtype=np.int8),
-            *self._filters(chosen, line),
-            hex_hashes(content),
-            hex_hashes(prompt),
+            runs=(self.run,),
+            run=np.zeros(len(line), dtype=np.int32),
+            native=native_ids(doc, str(self.path), line.tolist()),
+            line=line.astype(np.int32),
+            scores=self._scores(metrics),
+            status=np.full(len(line), STATUS["ok"], dtype=np.int8),
+            filters=filters,
+            filter=filter,
+            content=hex_hashes(content),
+            prompt=hex_hashes(prompt),
             empty_answers=self.empty,
         )
         self.values.clear()

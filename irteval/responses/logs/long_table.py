@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from irteval.responses.logs.observations import Observations
@@ -23,8 +25,9 @@ class LongTable:
 
     ``subject``, ``item``, ``score``, ``benchmark``, ``variant``, ``metric``, ``filter``, ``status``,
     ``native_id``, ``trials``, ``content_hash``, ``prompt_hash``, ``revision``, ``checkpoint_step``,
-    ``trial``, ``score_kind``, ``tokens_in``, ``tokens_out``, ``seconds``, ``time``, ``run``, ``harness``,
-    ``source``, ``line``. A column of which nothing is known is left out, but for the first nine.
+    ``trial``, ``score_kind``, ``tokens_in``, ``tokens_out``, ``seconds``, ``cost``, ``time``, ``run``,
+    ``harness``, ``source``, ``line``. A column of which nothing is known is left out, but for the first
+    nine.
     """
 
     def __init__(self, observations: Observations) -> None:
@@ -78,15 +81,27 @@ class LongTable:
         if "trial" in known:
             columns["trial"] = lambda rows: _numbers_above_zero(known["trial"][rows])
         columns["score_kind"] = _coded(("binary", "share"), self._kind(benchmark))
-        for name in ("tokens_in", "tokens_out", "seconds"):
+        for name in ("tokens_in", "tokens_out", "seconds", "cost"):
             if name in known:
                 columns[name] = _numbers(known[name])
-        for name in ("time", "run", "harness", "file"):
-            texts = [getattr(run, name) for run in runs]
+        if "moment" in known or any(run.time for run in runs):
+            columns["time"] = self._times
+        for name, attribute in (("run", "run"), ("harness", "harness"), ("source", "file")):
+            texts = [getattr(run, attribute) for run in runs]
             if any(texts):
-                columns["source" if name == "file" else name] = _coded(texts, observed.run)
+                columns[name] = _coded(texts, observed.run)
         columns["line"] = _numbers(observed.line)
         return columns
+
+    def _times(self, rows: slice) -> Any:
+        """The time of each answer, else of its run."""
+        observed = self.observations
+        times = _coded([run.time for run in observed.runs], observed.run)(rows)
+        if "moment" not in observed.columns:
+            return times
+        moments = observed.columns["moment"][rows]
+        own = [None if np.isnan(m) else datetime.fromtimestamp(m, UTC).isoformat() for m in moments.tolist()]
+        return pc.coalesce(pa.array(own, _TEXT), times)
 
     def _kind(self, benchmark: NDArray[np.int32]) -> NDArray[np.int8]:
         """[L] 0 where all scores of the metric on the benchmark are 0 or 1, else 1."""

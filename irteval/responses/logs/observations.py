@@ -22,7 +22,7 @@ class Observations:
         score: [L], NaN where there is none, and ``status`` [L] says why.
         record: [L] which record of the import it is, a position in the items' ``natives``.
         line: [L] of the run's file.
-        columns: prompt, trial, trials, record, tokens_in, tokens_out, seconds where known.
+        columns: prompt, trial, trials, record, tokens_in, tokens_out, seconds, cost, moment where known.
     """
 
     subjects: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -61,20 +62,16 @@ class Run:
 class Records:
     """R records of one file, as columns.
 
-    Attributes:
-        runs: what the records belong to; ``run`` [R] says which each one does.
-        native: ids of the items as the log has them, an arrow array of text.
-        line: of the file, from 1; for a parquet file or an archive, the number of the row or sample.
-        scores: by name of the metric.
-        filters: of the answer, by name; ``filter`` [R] says which one made each record.
-        status: [R] codes of ``STATUSES``.
-        content: [R] hash of the item's content; 0 where the log has none.
-        prompt: [R] hash of what was sent; 0 where unknown.
-        trial: [R] number of the repetition within the run, from 1; 0 where the log does not say.
-        trials: [R] n of a score that is a share of n trials.
-        record: [R] hash of an id that the harness gave this one answer; 0 where there is none.
-        tokens_in, tokens_out, seconds: [R], NaN where unknown.
-        empty_answers: how many answers were the empty text.
+    Attributes: runs: what the records belong to; ``run`` [R] says which each one does. native: ids of the
+        items as the log has them, an arrow array of text. line: of the file, from 1; for a parquet file or
+        an archive, the number of the row or sample. scores: by name of the metric. filters: of the answer,
+        by name; ``filter`` [R] says which one made each record. status: [R] codes of ``STATUSES``. content:
+        [R] hash of the item's content; 0 where the log has none. prompt: [R] hash of what was sent; 0 where
+        unknown. trial: [R] number of the repetition within the run, from 1; 0 where the log does not say.
+        trials: [R] n of a score that is a share of n trials. record: [R] hash of an id that the harness
+        gave this one answer; 0 where there is none. tokens_in, tokens_out, seconds, cost: [R], NaN where
+        unknown. moment: [R] when the answer was given, in seconds since 1970 (UTC), NaN where only the
+        run's time is known. empty_answers: how many answers were the empty text.
     """
 
     runs: tuple[Run, ...]
@@ -93,6 +90,8 @@ class Records:
     tokens_in: NDArray[np.float32] | None = None
     tokens_out: NDArray[np.float32] | None = None
     seconds: NDArray[np.float32] | None = None
+    cost: NDArray[np.float32] | None = None
+    moment: NDArray[np.float64] | None = None
     empty_answers: int = 0
 
     def __len__(self) -> int:
@@ -129,6 +128,15 @@ def hex_hashes(texts: Sequence[Any]) -> NDArray[np.uint64]:
     except (TypeError, ValueError):
         pass
     return np.array([hex_hash(text) for text in texts], dtype=np.uint64)
+
+
+def moment_of(text: str) -> float:
+    """A date and time in ISO 8601 as seconds since 1970, in UTC where it has no zone; NaN of another text."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return np.nan
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def native_ids(values: Sequence[Any], file: str, lines: Sequence[int]) -> Any:
@@ -221,23 +229,23 @@ class RecordBuilder:
         tokens_in, tokens_out, seconds = (_known(np.array(values, dtype=np.float32)) for values in cost)
         repeated = np.array(trials, dtype=np.int32)
         yield Records(
-            tuple(self._runs),
-            np.array(run, dtype=np.int32),
-            native_ids(native, self.file, line),
-            np.array(line, dtype=np.int32),
-            score_columns(self._scores),
-            np.array(status, dtype=np.int8),
-            tuple(self._filters),
-            np.array(chosen, dtype=np.int16),
-            _used(np.array(content, dtype=np.uint64)),
-            _used(np.array(prompt, dtype=np.uint64)),
-            _used(np.array(trial, dtype=np.int32)),
-            repeated if (repeated != 1).any() else None,
-            _used(np.array(record, dtype=np.uint64)),
-            tokens_in,
-            tokens_out,
-            seconds,
-            self._empty,
+            runs=tuple(self._runs),
+            run=np.array(run, dtype=np.int32),
+            native=native_ids(native, self.file, line),
+            line=np.array(line, dtype=np.int32),
+            scores=score_columns(self._scores),
+            status=np.array(status, dtype=np.int8),
+            filters=tuple(self._filters),
+            filter=np.array(chosen, dtype=np.int16),
+            content=_used(np.array(content, dtype=np.uint64)),
+            prompt=_used(np.array(prompt, dtype=np.uint64)),
+            trial=_used(np.array(trial, dtype=np.int32)),
+            trials=repeated if (repeated != 1).any() else None,
+            record=_used(np.array(record, dtype=np.uint64)),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            seconds=seconds,
+            empty_answers=self._empty,
         )
         self._rows, self._scores, self._runs, self._filters, self._empty = [], [], {}, {}, 0
 

@@ -1,9 +1,9 @@
 """Reader of response tables, long and wide: parquet, CSV, JSON lines.
 
 A long table has a row a response; beyond subject, item and score it may say benchmark, metric, filter,
-trial, run, time, revision, variant, status and trials. Ids stay as they are. A wide one has the subject in
-its first column and an item in every other; it is read where it is named, for any table of numbers could be
-one.
+trial, run, time, revision, variant, status, trials and cost. Ids stay as they are. A wide one has the
+subject in its first column and an item in every other; it is read where it is named, for any table of
+numbers could be one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from irteval.errors import InputError
 from irteval.responses.layers import missing_of
 from irteval.responses.logs.parquet_rows import column_names
 from irteval.responses.logs.reader import ReadOptions
-from irteval.responses.logs.records import NO_FILTER, STATUS, Records, Run, hex_hashes
+from irteval.responses.logs.records import NO_FILTER, STATUS, Records, Run, hex_hashes, moment_of
 from irteval.responses.policies.score_values import Scores, State, read_scores
 from irteval.responses.read import READERS as TABLES
 from irteval.responses.read import open_table
@@ -37,11 +37,15 @@ _TEXTS = {
     "variant": ("variant",),
     "harness": ("harness",),
     "run": ("run", "run_id"),
-    "time": ("time", "date"),
 }
+_TIME = ("time", "date")
 _TRIAL = ("trial", "epoch")
+_COUNTS = ("trials", "prompt_hash", "status", "metric", "filter", "cost")
+_READ = {alias for aliases in (*_TEXTS.values(), _TIME, _TRIAL, _COUNTS) for alias in aliases}
 _STATUSES = STATUS | {"timeout": STATUS["error"]}
 _ROLES = 2
+# Seconds since 1970 up to the year 9999.
+_LAST_MOMENT = 2.5e11
 
 
 class Tables:
@@ -70,7 +74,13 @@ class Tables:
         for role, name in zip(roles, ("subject", "item", "score"), strict=True):
             if role is None:
                 raise table.error(f"no column for the {name} among {', '.join(table.names)}", field=name)
+        if aside := [name for name in table.names if name not in roles and not _is_read(name)]:
+            options.note(f"{path.name}: left aside {', '.join(aside)}")
         yield _long(table, str(roles[0]), str(roles[1]), str(roles[2]))
+
+
+def _is_read(name: str) -> bool:
+    return name.strip().lower() in _READ
 
 
 def _names_in(head: bytes) -> tuple[str, ...]:
@@ -91,17 +101,19 @@ def _long(table: Table, subject: str, item: str, score: str) -> Records:
     codes = np.zeros(table.rows, dtype=np.int8) if status is None else _status(status)
     scores = _scores(table, score)
     return Records(
-        tuple(_run(table, dict(zip(("subject", *known), kind, strict=True))) for kind in kinds),
-        run,
-        pa.array(items.texts, pa.string()).take(pa.array(items.codes)),
-        _lines(table),
-        _by_metric(table, {name: _unscored(column, codes) for name, column in scores.items()}),
-        codes,
-        (NO_FILTER,) if filters is None else tuple(name or NO_FILTER for name in filters.texts),
-        None if filters is None else filters.codes.astype(np.int16),
+        runs=tuple(_run(table, dict(zip(("subject", *known), kind, strict=True))) for kind in kinds),
+        run=run,
+        native=pa.array(items.texts, pa.string()).take(pa.array(items.codes)),
+        line=_lines(table),
+        scores=_by_metric(table, {name: _unscored(column, codes) for name, column in scores.items()}),
+        status=codes,
+        filters=(NO_FILTER,) if filters is None else tuple(name or NO_FILTER for name in filters.texts),
+        filter=None if filters is None else filters.codes.astype(np.int16),
         trial=_counts(table, _TRIAL),
         trials=_counts(table, ("trials",), blank=1),
         prompt=_prompt(table),
+        cost=_costs(table),
+        moment=_moments(table),
     )
 
 
@@ -130,7 +142,6 @@ def _run(table: Table, said: dict[str, str]) -> Run:
         variant=said.get("variant", ""),
         harness=said.get("harness", ""),
         run=said.get("run", ""),
-        time=said.get("time", ""),
         keeps_ids=True,
     )
 
@@ -182,10 +193,10 @@ def _shares(table: Table) -> Scores:
         return read_scores((_numbers(table, "successes") / trials).tolist())
 
 
-def _numbers(table: Table, name: str) -> NDArray[np.float64]:
-    column = str(find_column(table.names, (name,)))
+def _numbers(table: Table, name: str, wanted: str = "a whole number") -> NDArray[np.float64]:
+    column = str(find_column(table.names, (name.strip().lower(),)))
     try:
-        return np.asarray(read_numbers(table.column(column), "a whole number"), dtype=np.float64)
+        return np.asarray(read_numbers(table.column(column), wanted), dtype=np.float64)
     except UnreadableError as error:
         raise table.error(error.message, error.position, column) from None
 
@@ -235,6 +246,25 @@ def _status(status: Coded) -> NDArray[np.int8]:
     return np.asarray(known[status.codes])
 
 
+def _costs(table: Table) -> NDArray[np.float32] | None:
+    if find_column(table.names, ("cost",)) is None:
+        return None
+    return _numbers(table, "cost", "a number").astype(np.float32)
+
+
+def _moments(table: Table) -> NDArray[np.float64] | None:
+    """When each answer was given; what is no date is unknown, numbers are seconds since 1970."""
+    name = find_column(table.names, _TIME)
+    if name is None:
+        return None
+    column = table.column(name)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        moments = _numbers(table, name, "a time")
+        return np.where(np.abs(moments) < _LAST_MOMENT, moments, np.nan)
+    texts = read_texts(table, name)
+    return np.array([moment_of(text) for text in texts.texts], dtype=np.float64)[texts.codes]
+
+
 def _prompt(table: Table) -> NDArray[np.uint64] | None:
     prompts = _texts(table, ("prompt_hash",))
     return None if prompts is None else hex_hashes(prompts.texts)[prompts.codes]
@@ -248,10 +278,10 @@ def _wide(table: Table) -> Records:
     if not len(observed):
         raise InputError("no score in any cell", file=table.file)
     return Records(
-        tuple(_run(table, {"subject": name}) for name in cells.subject.texts),
-        cells.subject.codes[observed].astype(np.int32),
-        pa.array(cells.item.texts, pa.string()).take(pa.array(cells.item.codes[observed])),
-        _lines(table)[row],
-        {"score": read_scores(cells.scores[observed].astype(np.float64).tolist())},
-        np.zeros(len(observed), dtype=np.int8),
+        runs=tuple(_run(table, {"subject": name}) for name in cells.subject.texts),
+        run=cells.subject.codes[observed].astype(np.int32),
+        native=pa.array(cells.item.texts, pa.string()).take(pa.array(cells.item.codes[observed])),
+        line=_lines(table)[row],
+        scores={"score": read_scores(cells.scores[observed].astype(np.float64).tolist())},
+        status=np.zeros(len(observed), dtype=np.int8),
     )

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from irteval.errors import InputError
 from irteval.responses.logs.observations import Observations
+from irteval.responses.logs.records import moment_of
 
 Repeats: TypeAlias = Literal["trials", "mean", "newest", "oldest", "error"]
 _COUNTED = 1e-6
@@ -74,17 +75,20 @@ def _column(observations: Observations, name: str, otherwise: int = 0) -> NDArra
     return np.full(len(observations), otherwise, dtype=np.int32) if column is None else column
 
 
-def _rank_of_run(observations: Observations) -> NDArray[np.int64]:
-    """[L] runs in order of time; those without one, and of the same time, in the order they were read."""
-    times = sorted(range(len(observations.runs)), key=lambda r: (observations.runs[r].time, r))
-    rank = np.empty(len(times), dtype=np.int64)
-    rank[times] = np.arange(len(times))
-    return rank[observations.run]
+def _moment(observations: Observations) -> NDArray[np.float64]:
+    """[L] when each was observed, else when its run began; what has no time comes before all that has."""
+    begun = np.array([moment_of(run.time) for run in observations.runs], dtype=np.float64)
+    moment = begun[observations.run]
+    own = observations.columns.get("moment")
+    if own is not None:
+        moment = np.where(np.isnan(own), moment, own)
+    return np.where(np.isnan(moment), -np.inf, moment)
 
 
 def _in_order(observations: Observations, key: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By cell, then from the oldest to the newest."""
-    return np.lexsort((observations.line, _column(observations, "trial"), _rank_of_run(observations), key))
+    """By cell, then from the oldest to the newest; of the same time in the order they were read."""
+    trial = _column(observations, "trial")
+    return np.lexsort((observations.line, trial, observations.run, _moment(observations), key))
 
 
 def _all_different(key: NDArray[np.int64]) -> bool:
@@ -93,30 +97,46 @@ def _all_different(key: NDArray[np.int64]) -> bool:
 
 
 def _drop_copies(observations: Observations, key: NDArray[np.int64]) -> tuple[Observations, int]:
-    record = _column(observations, "record")
-    order = np.lexsort((_rank_of_run(observations), record, key))
-    copy = np.zeros(len(key), dtype=np.bool_)
-    same = (
-        (key[order][1:] == key[order][:-1])
-        & (record[order][1:] == record[order][:-1])
-        & (record[order][1:] != 0)
-    )
-    copy[order[1:][same & _equal(observations, order)]] = True
-    order = np.lexsort((observations.line, _column(observations, "trial"), observations.run, key))
-    order = order[~copy[order]]
-    trial = _column(observations, "trial")[order]
-    same = (
-        (key[order][1:] == key[order][:-1]) & (np.diff(observations.run[order]) == 0) & (np.diff(trial) == 0)
-    )
-    equal = _equal(observations, order)
-    numbered = same & (trial[1:] > 0)
-    if (numbered & ~equal).any():
-        raise _contradiction(observations, order, int(np.argmax(numbered & ~equal)))
-    # Rows that nothing tells apart are copies where all such rows of their run agree, else trials.
-    disagree = np.zeros(len(observations.runs), dtype=np.bool_)
-    disagree[observations.run[order[1:][same & ~equal]]] = True
-    copy[order[1:][same & equal & (numbered | ~disagree[observations.run[order[1:]]])]] = True
+    copy = _met_again(observations, key) if "record" in observations.columns else np.zeros(len(key), np.bool_)
+    kept = np.flatnonzero(~copy)
+    copy[kept[_written_again(observations.take(kept), key[kept])]] = True
     return (observations.take(np.flatnonzero(~copy)), int(copy.sum())) if copy.any() else (observations, 0)
+
+
+def _met_again(observations: Observations, key: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[L] whether an answer with the harness's own id is one that was met before, with the same score."""
+    record = observations.columns["record"]
+    order = np.lexsort((observations.run, record, key))
+    same = (np.diff(key[order]) == 0) & (record[order][1:] == record[order][:-1]) & (record[order][1:] != 0)
+    again = np.zeros(len(key), dtype=np.bool_)
+    again[order[1:][same & _equal(observations, order)]] = True
+    return again
+
+
+def _written_again(observations: Observations, key: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[L] whether an observation repeats another one of its run that nothing tells apart from it.
+
+    Those without a number are copies where all such rows of their file agree, else trials.
+    """
+    trial, moment = _column(observations, "trial"), _moment(observations)
+    order = np.lexsort((observations.line, moment, trial, observations.run, key))
+    same = np.ones(len(order) - 1, dtype=np.bool_)
+    for column in (key, observations.run, trial, moment):
+        same &= column[order][1:] == column[order][:-1]
+    equal = _equal(observations, order)
+    numbered = trial[order][1:] > 0
+    contradicts = same & numbered & ~equal
+    if contradicts.any():
+        raise _contradiction(observations, order, int(np.argmax(contradicts)))
+    files = {run.file: k for k, run in enumerate(observations.runs)}
+    file = np.array([files[run.file] for run in observations.runs], dtype=np.int64)[
+        observations.run[order[1:]]
+    ]
+    disagree = np.zeros(len(observations.runs), dtype=np.bool_)
+    disagree[file[same & ~equal]] = True
+    again = np.zeros(len(order), dtype=np.bool_)
+    again[order[1:][same & equal & (numbered | ~disagree[file])]] = True
+    return again
 
 
 def _equal(observations: Observations, order: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -206,7 +226,7 @@ def _averaged(
     columns = {
         name: column for name, column in settled.columns.items() if name not in ("trial", "trials", "record")
     }
-    for name in ("tokens_in", "tokens_out", "seconds"):
+    for name in ("tokens_in", "tokens_out", "seconds", "cost"):
         if name in columns:
             summed = np.add.reduceat(observations.columns[name][order], starts)
             columns[name] = np.where(sizes > 1, summed, columns[name]).astype(np.float32)

@@ -182,6 +182,11 @@ class TestRepeats:
         assert frame["trials"].tolist() == [3, 3]
         assert frame["score"].tolist() == pytest.approx([2 / 3, 1])
 
+    def test_a_subject_whose_trials_all_agree_has_as_many_as_the_others(self, table):
+        rows = [{"subject": "strong", "item": "a", "score": 1} for _ in range(3)]
+        rows += [{"subject": "weak", "item": "a", "score": k == 1} for k in range(3)]
+        assert import_logs(table(rows)).frame["trials"].tolist() == [3, 3]
+
     def test_numbered_trials_that_agree_are_no_copies(self, table):
         path = table([{"subject": "x", "item": "a", "score": 1, "trial": k} for k in (1, 2, 3)])
         assert import_logs(path).frame["trials"].tolist() == [3]

@@ -233,6 +233,23 @@ class TestTables:
         assert frame["score"].tolist() == [0.5]
         assert frame["trials"].tolist() == [6]
 
+    def test_a_time_an_answer_makes_reruns(self, tmp_path):
+        path = tmp_path / "long.csv"
+        rows = ["x,a,0,2026-03-01T00:00:00", "x,a,1,2026-01-01T00:00:00", "x,b,1,2026-01-01T00:00:00"]
+        path.write_text("\n".join(["subject,item,score,time", *rows, rows[-1]]))
+        for policy, score in (("newest", 0), ("oldest", 1), ("trials", 0.5)):
+            frame = import_logs(path, repeats=policy).frame.set_index("item")
+            assert frame.loc["a", "score"] == score
+            assert frame.loc["b", "score"] == 1
+        assert frame.loc["a", "time"] == "2026-03-01T00:00:00+00:00"
+
+    def test_columns_that_are_not_read_are_named(self, tmp_path):
+        path = tmp_path / "long.csv"
+        path.write_text("subject,item,score,colour,cost\nx,a,1,red,0.25\n")
+        result = import_logs(path)
+        assert "long.csv: left aside colour" in result.notes
+        assert result.frame["cost"].tolist() == [0.25]
+
     def test_scores_that_hold_several_values(self, tmp_path):
         path = tmp_path / "long.jsonl"
         path.write_text('{"subject": "x", "item": "a", "score": {"exact": 1, "near": 0.5}}\n')
