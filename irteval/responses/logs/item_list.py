@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from irteval.errors import InputError
 from irteval.files import read_json
@@ -26,10 +28,7 @@ def read_item_list(path: str | os.PathLike[str]) -> ItemList:
     if not file.is_file():
         raise InputError("no such file", file=str(file))
     if file.suffix.lower() == ".json":
-        document = read_json(file)
-        if not isinstance(document, list) or not all(isinstance(name, str) for name in document):
-            raise InputError("wanted a JSON array of ids", file=str(file))
-        ids = document
+        ids = _ids_in(read_json(file), str(file))
     elif file.suffix.lower() == ".txt":
         ids = [line.strip() for line in text_of(file).decode().splitlines() if line.strip()]
     else:
@@ -41,10 +40,25 @@ def read_item_list(path: str | os.PathLike[str]) -> ItemList:
         ids = [coded.texts[code] for code in coded.codes]
     if not ids:
         raise InputError("no ids, wanted the full list of items", file=str(file))
-    if len(set(ids)) != len(ids):
-        repeated = next(name for k, name in enumerate(ids) if name in ids[:k])
-        raise InputError(f"'{repeated}' is there twice, wanted each item once", file=str(file))
+    repeated, times = Counter(ids).most_common(1)[0]
+    if times > 1:
+        raise InputError(f"'{repeated}' is there {times} times, wanted each item once", file=str(file))
     return ItemList(str(file), tuple(ids))
+
+
+def _ids_in(document: Any, file: str) -> list[str]:
+    """Ids in a JSON array, of texts or of objects with an id."""
+    if isinstance(document, list):
+        found = [
+            next((entry[name] for name in _ALIASES if name in entry), None)
+            if isinstance(entry, dict)
+            else entry
+            for entry in document
+        ]
+        ids = [name for name in found if isinstance(name, str)]
+        if len(ids) == len(found):
+            return ids
+    raise InputError("wanted a JSON array of ids, or of objects with one", file=file)
 
 
 def read_aliases(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -50,7 +50,6 @@ _OWN = frozenset(
         *("doc_hash", "prompt_hash", "target_hash"),
     }
 )
-_ANSWERED = {"doc", "resps", "filtered_resps", "arguments"}
 _KEYS = ("doc_id", "filter", "doc_hash", "prompt_hash")
 _EMPTY = [[""]]
 # What `--predict_only` writes in place of a score.
@@ -63,10 +62,14 @@ class LmEval:
     name = "lm-eval"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """JSON lines, or an array, of objects that begin with ``doc_id``."""
-        return (
-            path.suffix in (".jsonl", ".json") and _HEAD.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+        """JSON lines, or an array, of objects that begin with ``doc_id``; in any order in ``samples_*``."""
+        start = head.removeprefix(b"\xef\xbb\xbf")
+        if path.suffix not in (".jsonl", ".json"):
+            return False
+        named = (
+            path.name.startswith("samples_") and start.lstrip()[:1] in (b"{", b"[") and b'"doc_id"' in start
         )
+        return named or _HEAD.match(start) is not None
 
     def records(self, path: Path, options: ReadOptions) -> Iterator[Records]:
         """The records, a batch at a time.
@@ -212,7 +215,7 @@ class _Batch:
         file = str(self.path)
         if not isinstance(record, dict):
             raise InputError("a JSON value, wanted an object", file=file, line=number)
-        if "doc_id" not in record or not _ANSWERED & record.keys():
+        if "doc_id" not in record or len(_OWN & record.keys()) == 1:
             raise InputError("no sample of lm-eval: wanted doc_id and doc or resps", file=file, line=number)
         named = record.get("metrics")
         names = named if isinstance(named, list) else [name for name in record if name not in _OWN]

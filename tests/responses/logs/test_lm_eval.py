@@ -102,6 +102,11 @@ def test_documents_with_the_same_content_stay_apart(lm_eval_log):
         assert any("1 documents share their content" in note for note in result.notes)
 
 
+def test_a_row_in_any_order_of_its_keys(lm_eval_log):
+    rows = [dict(reversed(lm_eval_row(k, {"acc": float(k)}).items())) for k in range(2)]
+    assert sorted(import_logs(lm_eval_log("org/m", rows)).frame["score"]) == [0, 1]
+
+
 def test_the_place_of_a_row_is_its_line(lm_eval_log):
     log = lm_eval_log("org/m", [lm_eval_row(k, {"acc": 1.0}) for k in range(5)])
     lines = log.read_text().splitlines()

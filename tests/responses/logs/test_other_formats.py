@@ -290,6 +290,7 @@ class TestItemLists:
         [
             ("items.txt", "a\nb\nc\n"),
             ("items.json", '["a", "b", "c"]'),
+            ("objects.json", '[{"instance_id": "a"}, {"instance_id": "b"}, {"instance_id": "c"}]'),
             ("items.csv", "item,benchmark\na,x\nb,x\nc,x\n"),
             ("items.jsonl", '{"instance_id": "a"}\n{"instance_id": "b"}\n{"instance_id": "c"}\n'),
         ],
@@ -305,5 +306,5 @@ class TestItemLists:
     def test_an_item_that_is_there_twice(self, tmp_path):
         (tmp_path / "items.txt").write_text("a\na\n")
         (tmp_path / "long.csv").write_text("subject,item,score\nx,a,1\n")
-        with pytest.raises(InputError, match="'a' is there twice"):
+        with pytest.raises(InputError, match="'a' is there 2 times"):
             import_logs(tmp_path / "long.csv", items=tmp_path / "items.txt")
