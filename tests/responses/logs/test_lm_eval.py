@@ -12,7 +12,7 @@ import pytest
 from irteval.errors import InputError
 from irteval.responses.importing import import_logs
 from irteval.responses.logs.lm_eval import _doc_hash
-from irteval.responses.logs.records import hex_hash
+from irteval.responses.logs.records import hex_hash, hex_hashes
 from tests.responses.logs.conftest import lm_eval_row
 
 TOY = "2026-11-30T14-57-01.210891"
@@ -186,3 +186,10 @@ def test_a_subset_with_other_few_shot_examples_is_reported(logs):
     told = "toy_fewshot: 3 items were put to acme/toy-fewshot-subset by another prompt than to most"
     assert told in import_logs(sources).notes
     assert not any("another prompt" in note for note in import_logs(logs / "out").notes)
+
+
+def test_hashes_in_one_go_and_one_by_one_are_the_same():
+    texts = [f"{k:016x}".ljust(64, "f") for k in range(1, 20)]
+    for more in ([], ["0" * 64], ["short"], [None], ["a b" + "c" * 61], ["é" * 64]):
+        column = [*texts, *more]
+        assert hex_hashes(column).tolist() == [hex_hash(text) for text in column]
