@@ -6,5 +6,8 @@ from collections.abc import Callable
 
 from irteval.estimate.aipw import Aipw
 from irteval.estimate.estimator import ScoreEstimator
+from irteval.estimate.mean import Mean
 
-ESTIMATORS: dict[str, Callable[[], ScoreEstimator]] = {"aipw": Aipw}
+ESTIMATORS: dict[str, Callable[[], ScoreEstimator]] = {
+    estimator.name: estimator for estimator in (Mean, Aipw)
+}
