@@ -7,8 +7,9 @@ from collections.abc import Callable
 from irteval.estimate.aipw import Aipw
 from irteval.estimate.estimator import ScoreEstimator
 from irteval.estimate.mean import Mean
+from irteval.estimate.ridge import Ridge
 from irteval.estimate.stratified import Stratified
 
 ESTIMATORS: dict[str, Callable[[], ScoreEstimator]] = {
-    estimator.name: estimator for estimator in (Mean, Stratified, Aipw)
+    estimator.name: estimator for estimator in (Mean, Stratified, Ridge, Aipw)
 }
