@@ -67,8 +67,10 @@ def compact_scores(values: NDArray[Any]) -> NDArray[Any]:
         found = values[tuple(int(axis[0]) for axis in np.nonzero(bad))]
         raise InputError(f"score {found:g}, wanted a share in [0, 1]", field="score")
     if bool((missing | (values == 0) | (values == 1)).all()):
-        return np.where(missing, -1, np.nan_to_num(values)).astype(np.int8)
-    return values.astype(np.float64)
+        compact: NDArray[Any] = (values == 1).astype(np.int8)
+        compact[missing] = -1
+        return compact
+    return values.astype(np.float64, copy=False)
 
 
 def unfit(name: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -127,19 +129,17 @@ class Scatter:
             if len(index) and not (index.min() >= 0 and index.max() < length):
                 raise InputError(f"a {name} index is outside 0 to {length - 1}", field=name)
         self.sparse = size > SMALL and len(rows) <= SPARSE_DENSITY * size
-        flat = rows.astype(np.int64) * shape[1] + columns
         if not self.sparse:
-            self._flat = flat
+            self._flat = rows.astype(np.int64) * shape[1] + columns
             seen = np.zeros(size, dtype=np.bool_)
-            seen[flat] = True
-            unique = int(np.count_nonzero(seen)) == len(flat)
+            seen[self._flat] = True
+            distinct = int(np.count_nonzero(seen))
         else:
-            self._order = None if bool((flat[1:] > flat[:-1]).all()) else np.argsort(flat, kind="stable")
-            flat = flat if self._order is None else flat[self._order]
-            unique = bool((flat[1:] > flat[:-1]).all())
-            self._indptr = np.searchsorted(flat, np.arange(shape[0] + 1, dtype=np.int64) * shape[1])
-            self._indices = (flat % shape[1]).astype(np.int32)
-        if not unique:
+            # In linear time by rows, then each row by columns; cells given twice are summed into one.
+            place: Any = np.arange(len(rows), dtype=np.int32 if len(rows) < 2**31 else np.int64)
+            self._order: Any = sparse.coo_array((place, (rows, columns)), shape=shape).tocsr()
+            distinct = self._order.nnz
+        if distinct < len(rows):
             raise InputError("a cell (subject, item) is given twice, wanted one response a cell")
 
     def layer(self, values: NDArray[Any], missing: float) -> Layer:
@@ -148,5 +148,5 @@ class Scatter:
             dense = np.full(self.shape[0] * self.shape[1], missing, dtype=values.dtype)
             dense[self._flat] = values
             return dense.reshape(self.shape)
-        data = values if self._order is None else values[self._order]
-        return sparse.csr_array((data, self._indices, self._indptr), shape=self.shape)
+        data = values[self._order.data]
+        return sparse.csr_array((data, self._order.indices, self._order.indptr), shape=self.shape)

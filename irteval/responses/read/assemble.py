@@ -34,9 +34,7 @@ def assemble(
         raise InputError(f"'{scale}', wanted share or ordinal", field="scale")
     facets = (variant,) if isinstance(variant, str) else tuple(variant)
     single = 1 if trials is None else trials
-    read = [read_cells(table, scale, facets, single) for table in tables]
-    notes = [note for _, note in read]
-    cells = concatenate([part for part, _ in read], single)
+    cells, notes = _read(tables, scale, facets, single)
     if facets and not cells.layers.keys().isdisjoint({"probability", "step"}):
         raise InputError("a designed sample (probability, step) has no variants", field=facets[0])
     item_table = _join(items, cells.item.texts, benchmark, notes)
@@ -70,6 +68,14 @@ def assemble(
         subject_table=_join(subjects, subject_ids, benchmark, notes),
         notes=tuple(notes),
     )
+
+
+def _read(
+    tables: Sequence[Table], scale: Scale, facets: tuple[str, ...], trials: int
+) -> tuple[Cells, list[str]]:
+    """The cells of all tables, and a note on each; a function so that the parts are not kept beside them."""
+    read = [read_cells(table, scale, facets, trials) for table in tables]
+    return concatenate([part for part, _ in read], trials), [note for _, note in read]
 
 
 def _join(

@@ -112,7 +112,7 @@ def concatenate(parts: Sequence[Cells], trials: int) -> Cells:
     return Cells(
         merge([part.subject for part in parts]),
         merge([part.item for part in parts]),
-        _join([part.scores for part in parts]),
+        join_scores([part.scores for part in parts]),
         {
             name: np.concatenate(
                 [
@@ -129,7 +129,8 @@ def concatenate(parts: Sequence[Cells], trials: int) -> Cells:
     )
 
 
-def _join(scores: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def join_scores(scores: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Scores of one or several types, one below the other: int8 where all are, else float64 with NaN."""
     if all(part.dtype == np.int8 for part in scores):
         return np.concatenate(scores)
     return np.concatenate([np.where(missing_of(part), np.nan, part.astype(np.float64)) for part in scores])
@@ -178,7 +179,10 @@ def average_variants(cells: Cells) -> Cells:
 
 
 def _cell_key(cells: Cells) -> NDArray[np.int64]:
-    return cells.subject.codes.astype(np.int64) * len(cells.item.texts) + cells.item.codes
+    key = cells.subject.codes.astype(np.int64)
+    key *= len(cells.item.texts)  # in place: at 50 million cells every copy is 400 MB
+    key += cells.item.codes
+    return key
 
 
 def _all_different(key: NDArray[np.int64]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from irteval.errors import InputError
-from irteval.responses.read.table import Table, check_names, in_memory, text_of
+from irteval.responses.read.table import Table, check_names, check_text, in_memory
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 # Rows are parsed in blocks of bytes, and one has to fit: a wide table of 100,000 items has rows of megabytes.
@@ -28,53 +27,52 @@ def read_csv(path: Path) -> Table:
         InputError: not UTF-8 text, a column name that repeats, or a row of another length than the header,
             each with its line.
     """
-    content = text_of(path)
+    check_text(path)
     marks = "\t" if path.suffix.lower() == ".tsv" else ",;\t"
-    delimiter = max(marks, key=lambda mark: _fit(content, mark))
-    line, names = next(_rows(content, delimiter), (1, []))
+    delimiter = max(marks, key=lambda mark: _fit(path, mark))
+    line, names = next(_rows(path, delimiter), (1, []))
     check_names(names, str(path), line)
     try:
         columns = pyarrow.csv.read_csv(
-            pa.BufferReader(content),
+            path,
             read_options=pyarrow.csv.ReadOptions(block_size=LONGEST_ROW),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, TEXT)),
         )
     except pa.ArrowInvalid as error:
-        raise _fault(content, delimiter, len(names), str(path), error) from None
-    line_of = partial(_line, content, delimiter)
-    return in_memory(columns, str(path), line_of, typed=False)
+        raise _fault(path, delimiter, len(names), error) from None
+    return in_memory(columns, str(path), partial(_line, path, delimiter), typed=False)
 
 
-def _fit(content: bytes, delimiter: str) -> tuple[bool, int]:
+def _fit(path: Path, delimiter: str) -> tuple[bool, int]:
     """How well a delimiter explains the first rows: of one length, above 1, and as long as can be."""
-    lengths = [len(row) for _, row in islice(_rows(content, delimiter), 20)]
+    lengths = [len(row) for _, row in islice(_rows(path, delimiter), 20)]
     return len(set(lengths)) == 1 and lengths[0] > 1, max(lengths, default=0)
 
 
-def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Rows that are not blank, each with the line it begins on; only for the header and for errors.
 
     They end before a field of more than 131,072 characters, the most that the standard library reads.
     """
-    reader = csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8", newline=""), delimiter=delimiter)
     line = 1
-    with suppress(csv.Error):
+    with path.open(encoding="utf-8-sig", newline="") as file, suppress(csv.Error):
+        reader = csv.reader(file, delimiter=delimiter)
         for row in reader:
             if row:
                 yield line, row
             line = reader.line_num + 1
 
 
-def _line(content: bytes, delimiter: str, row: int) -> int | None:
-    line, _ = next(islice(_rows(content, delimiter), row + 1, None), (None, None))
+def _line(path: Path, delimiter: str, row: int) -> int | None:
+    line, _ = next(islice(_rows(path, delimiter), row + 1, None), (None, None))
     return line
 
 
-def _fault(content: bytes, delimiter: str, width: int, file: str, error: pa.ArrowInvalid) -> InputError:
+def _fault(path: Path, delimiter: str, width: int, error: pa.ArrowInvalid) -> InputError:
     """Why the rows could not be read: mostly one of another length than the header."""
-    for line, row in _rows(content, delimiter):
+    for line, row in _rows(path, delimiter):
         if len(row) != width:
             found = "1 value" if len(row) == 1 else f"{len(row)} values"
-            return InputError(f"{found}, wanted {width} as in the header", file=file, line=line)
-    return InputError(f"not a readable CSV file: {str(error).splitlines()[0]}", file=file)
+            return InputError(f"{found}, wanted {width} as in the header", file=str(path), line=line)
+    return InputError(f"not a readable CSV file: {str(error).splitlines()[0]}", file=str(path))

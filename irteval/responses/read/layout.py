@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from irteval.responses.layers import KINDS, missing_of, unfit
-from irteval.responses.read.cells import Cells, Scale, Source
+from irteval.responses.layers import KINDS, compact_scores, missing_of, unfit
+from irteval.responses.read.cells import Cells, Scale, Source, join_scores
 from irteval.responses.read.table import Table
 from irteval.responses.read.values import (
     Coded,
@@ -119,12 +119,10 @@ def _read_scores(table: Table, found: dict[str, str], scale: Scale) -> tuple[NDA
 
 
 def _scores(column: Any, scale: Scale) -> NDArray[Any]:
-    """Scores in an arrow column: int8 where it holds 0 and 1 only, without a gap, else float64."""
+    """Scores in an arrow column: int8 with -1 for missing where shares are 0 and 1 only, else float64."""
     values = read_numbers(column, WANTED[scale])
     _check(values, scale)
-    if values.dtype.kind in "iu" and values.max() <= 1:
-        return values.astype(np.int8)
-    return values.astype(np.float64)
+    return compact_scores(values) if scale == "share" else values.astype(np.float64, copy=False)
 
 
 def _check(values: NDArray[Any], scale: Scale) -> None:
@@ -196,7 +194,7 @@ def _read_block(table: Table, items: Sequence[str], scale: Scale) -> NDArray[Any
                 error.message, None if error.position is None else row, items[members[member]]
             ) from None
     back = np.argsort(np.concatenate(list(by_type.values())))
-    return np.concatenate(blocks)[back].T
+    return join_scores(blocks)[back].T
 
 
 def _long_note(table: Table, found: dict[str, str], aside: tuple[str, ...]) -> str:

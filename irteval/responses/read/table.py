@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ import pandas as pd
 import pyarrow as pa
 
 from irteval.errors import InputError
+
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+BLOCK = 2**24
 
 
 @dataclass(frozen=True)
@@ -71,28 +75,45 @@ def in_memory(
 
 
 def text_of(path: Path) -> bytes:
-    """The content of a text file in UTF-8, without its byte-order mark.
+    """The content of a text file in UTF-8, without its byte-order mark; raises as :func:`check_text`."""
+    check_text(path)
+    return path.read_bytes().removeprefix(BYTE_ORDER_MARK)
+
+
+def check_text(path: Path) -> None:
+    """Make sure that a file is text in UTF-8, in a pass over it that holds one block at a time.
 
     Raises:
-        InputError: an empty file, a binary one, or one in another encoding.
+        InputError: an empty file, a binary one, or one in another encoding, with the line of the first byte
+            that is at fault.
     """
-    content = path.read_bytes()
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError("text in UTF-16, wanted UTF-8", file=str(path), line=1)
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    if not content.strip():
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line, blank = 1, True
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            if line == 1 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise InputError("text in UTF-16, wanted UTF-8", file=str(path), line=1)
+            if b"\0" in block:
+                line += block.count(b"\n", 0, block.index(b"\0"))
+                raise InputError("binary content, wanted text in UTF-8", file=str(path), line=line)
+            line += _decode(decoder, block, path, line)
+            blank = blank and not block.removeprefix(BYTE_ORDER_MARK).strip()
+        _decode(decoder, b"", path, line)
+    if blank:
         raise InputError("the file is empty, wanted a response table", file=str(path))
-    if b"\0" in content:
-        line = content.count(b"\n", 0, content.index(b"\0")) + 1
-        raise InputError("binary content, wanted text in UTF-8", file=str(path), line=line)
+
+
+def _decode(decoder: codecs.IncrementalDecoder, block: bytes, path: Path, line: int) -> int:
+    """Decode a block that begins on a line, and count its line breaks; an empty block ends the file."""
+    before = len(decoder.getstate()[0])
     try:
-        content.decode("utf-8")
+        decoder.decode(block, final=not block)
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line += block.count(b"\n", 0, max(0, error.start - before))
         raise InputError(
             "bytes that are not UTF-8, wanted text in UTF-8", file=str(path), line=line
         ) from None
-    return content
+    return block.count(b"\n")
 
 
 def to_array(values: Any) -> Any:

@@ -78,7 +78,8 @@ def _dictionary(column: Any) -> tuple[list[str | None], NDArray[np.int32]]:
 
 def recode(texts: Sequence[str | None], codes: NDArray[np.int32]) -> Coded:
     """The same texts, sorted, without repeats and without those that no row uses."""
-    used = np.bincount(codes, minlength=len(texts)) > 0
+    used = np.zeros(len(texts), dtype=np.bool_)
+    used[codes] = True
     values = sorted({text for text, is_used in zip(texts, used, strict=True) if is_used and text is not None})
     rank = {text: position for position, text in enumerate(values)}
     new = np.array([rank.get(text, -1) if text is not None else -1 for text in texts], dtype=np.int32)
