@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from irteval.calibrate.fit import fit
     from irteval.drivers.replay import replay as run
     from irteval.estimate.result import Estimate
+    from irteval.responses.checks import check_responses
     from irteval.responses.importing import import_logs
     from irteval.responses.matrix import ResponseMatrix
     from irteval.responses.read import read_responses
@@ -40,6 +41,7 @@ __all__ = [
     "ResponseMatrix",
     "Session",
     "__version__",
+    "check_responses",
     "fit",
     "import_logs",
     "read_responses",
@@ -55,6 +57,7 @@ _HOMES = {
     "Response": ("irteval.session", "Response"),
     "ResponseMatrix": ("irteval.responses.matrix", "ResponseMatrix"),
     "Session": ("irteval.session", "Session"),
+    "check_responses": ("irteval.responses.checks", "check_responses"),
     "fit": ("irteval.calibrate.fit", "fit"),
     "import_logs": ("irteval.responses.importing", "import_logs"),
     "read_responses": ("irteval.responses.read", "read_responses"),

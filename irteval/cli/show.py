@@ -1,4 +1,4 @@
-"""``irteval show``: what a response table, a bank or a run folder holds."""
+"""``irteval show``: what a response table, a bank or a run folder holds, and checks of a table."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ def show(
     scale: reading.Scale = "share",
     variant: reading.Variant = None,
 ) -> None:
-    """Say what a response table, a bank or a run folder holds."""
+    """Say what a response table, a bank or a run folder holds, and check responses for what breaks logs."""
     from irteval.report import describe
+    from irteval.report.findings import findings_table
     from irteval.report.tables import estimates_table
+    from irteval.responses.checks import CheckReport, check_responses
+
+    report: CheckReport | None = None
 
     if path.is_dir() and describe.is_run(path):
         content = describe.run(path)
@@ -42,8 +46,13 @@ def show(
             scale=scale,
             variant=variant,
         )
-        content = describe.responses(matrix)
+        report = check_responses(matrix, console.seed)
+        content = describe.responses(matrix) | {"checks": report.to_json()}
     shown = [describe.table(content)]
+    if report is not None:
+        shown.append(findings_table(report))
     if content.get("estimates"):
         shown.append(estimates_table(describe.estimates(content)))
     console.result({"path": str(path)} | content, *shown)
+    if report is not None and not report.usable:
+        raise typer.Exit(2)

@@ -18,6 +18,7 @@ from irteval.journal import SETTINGS_FILE, RunFolder
 from irteval.responses import ResponseMatrix
 
 DIGITS = 4
+HAVE_TABLES = ("estimates", "checks")
 
 
 def responses(matrix: ResponseMatrix) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def table(content: Mapping[str, Any], title: str | None = None) -> Table:
     shown.add_column(no_wrap=True)
     shown.add_column(overflow="fold")
     for name, value in content.items():
-        if name != "estimates" and value not in (None, [], {}):
+        if name not in HAVE_TABLES and value not in (None, [], {}):
             shown.add_row(name.replace("_", " "), _text(value))
     return shown
 
