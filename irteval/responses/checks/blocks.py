@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from irteval.responses.checks.finding import Finding, Named, listed
+from irteval.responses.checks.finding import LISTED_FINDINGS, Finding, Named
 from irteval.responses.layers import missing_of
 from irteval.responses.matrix import ResponseMatrix
 
@@ -30,19 +30,22 @@ def blocks(responses: ResponseMatrix) -> list[Finding]:
     order = [int(own) for own in np.argsort(-sizes, kind="stable") if sizes[own] > 0]
     if len(order) < 2:
         return []
-    what = f"of {len(order)} that no subject or item links: abilities compare within a block only"
-    return listed(
-        [
-            Finding(
-                CHECK,
-                "warning",
-                f"block {number} {what}",
-                Named.of(responses.subjects, np.flatnonzero(subject_label == own)),
-                Named.of(responses.items, np.flatnonzero(item_label == own)),
-            )
-            for number, own in enumerate(order, start=1)
-        ]
-    )
+    what = f"of {len(order):,} that no subject or item links: abilities compare within a block only"
+    findings = [
+        Finding(
+            CHECK,
+            "warning",
+            f"block {number} {what}",
+            Named.of(responses.subjects, np.flatnonzero(subject_label == own)),
+            Named.of(responses.items, np.flatnonzero(item_label == own)),
+        )
+        for number, own in enumerate(order[:LISTED_FINDINGS], start=1)
+    ]
+    if len(order) > LISTED_FINDINGS:
+        findings.append(
+            Finding(CHECK, "warning", f"{len(order) - LISTED_FINDINGS:,} more blocks, none larger")
+        )
+    return findings
 
 
 def _links(responses: ResponseMatrix) -> Any:
