@@ -15,6 +15,27 @@ def test_responses(irteval: Command, files: Files) -> None:
     assert "360" in irteval("show", files.new).out
 
 
+def test_checks_of_responses(irteval: Command, tmp_path: Path) -> None:
+    table = tmp_path / "r.csv"
+    table.write_text("subject,item,score\na,x,1\na,y,0\nb,x,1\nb,y,1\nc,z,1\nd,z,0\n")
+    result = irteval("show", table, "--json")
+    assert result.code == 0
+    checks = result.document["checks"]
+    assert checks["worst"] == "warning"
+    found = {finding["check"] for finding in checks["findings"]}
+    assert found == {"coverage", "constant answers", "unlinked blocks"}
+    assert "block 1 of 2" in irteval("show", table).out
+
+
+def test_data_without_an_answer_end_with_2(irteval: Command, tmp_path: Path) -> None:
+    table = tmp_path / "r.csv"
+    table.write_text("subject,item,score\na,x,\nb,x,\n")
+    result = irteval("show", table, "--json")
+    assert result.code == 2
+    assert result.document["checks"]["worst"] == "fatal"
+    assert "no answer was observed" in irteval("show", table).out
+
+
 def test_bank(irteval: Command, files: Files) -> None:
     document = irteval("show", files.bank, "--json").document
     assert (document["kind"], document["name"], document["items"]) == ("bank", "simulated", ITEMS)

@@ -65,15 +65,18 @@ def _block(
     rest = slice(start, None)
     squares = (residual[block] ** 2) @ observed[rest].T * (observed[block] @ (residual[rest] ** 2).T)
     correlation = (residual[block] @ residual[rest].T) / np.sqrt(np.maximum(squares, 1e-12))
-    common = spread[block] @ spread[rest].T
-    told = np.minimum(common**2 / np.maximum(spread[block] ** 2 @ (spread[rest] ** 2).T, 1e-12), 4 * common)
+    first, second = np.nonzero(np.triu(correlation > least, 1))
+    correlation = correlation[first, second]
+    common = (spread[block] @ spread[rest].T)[first, second]
+    products = (spread[block] ** 2 @ (spread[rest] ** 2).T)[first, second]
+    told = np.minimum(common**2 / np.maximum(products, 1e-12), 4 * common)
     agree, by_kinship = np.clip((1 + correlation) / 2, 0, 1), (1 + least) / 2
     divergence = rel_entr(agree, by_kinship) + rel_entr(1 - agree, 1 - by_kinship)
-    alike = np.triu((correlation > least) & (told * divergence > bound), 1)
-    for i, j in zip(*(index.tolist() for index in np.nonzero(alike)), strict=True):
+    for pair in np.flatnonzero(told * divergence > bound):
+        i, j = int(first[pair]), int(second[pair])
         both = (observed[start + i] * observed[start + j]) > 0
         agreement = 1 - float(np.abs(scores[start + i] - scores[start + j])[both].mean())
-        yield start + i, start + j, float(correlation[i, j]), agreement
+        yield start + i, start + j, float(correlation[pair]), agreement
 
 
 def _groups(pairs: list[tuple[int, int, float, float]], n: int) -> list[Group]:

@@ -33,7 +33,9 @@ def read_parquet(path: Path) -> Table:
 
     def read(names: Sequence[str]) -> pa.Table:
         try:
-            return file.read(columns=list(names)).select(list(names))
+            columns = file.read(columns=list(names)).select(list(names))
+            columns.validate(full=True)  # text that is no UTF-8, codes beyond their dictionary
+            return columns
         except _DAMAGE as error:
             raise InputError(f"not a readable parquet file: {_reason(error)}", file=str(path)) from None
 

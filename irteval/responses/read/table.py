@@ -15,6 +15,7 @@ import pyarrow as pa
 from irteval.errors import InputError
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
+GIT_LFS = b"version https://git-lfs.github.com/"
 BLOCK = 2**24
 
 
@@ -93,6 +94,10 @@ def check_text(path: Path) -> None:
         while block := file.read(BLOCK):
             if line == 1 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise InputError("text in UTF-16, wanted UTF-8", file=str(path), line=1)
+            if line == 1 and block.startswith(GIT_LFS):
+                raise InputError(
+                    "a Git LFS pointer, wanted the file that it stands for", file=str(path), line=1
+                )
             if b"\0" in block:
                 line += block.count(b"\n", 0, block.index(b"\0"))
                 raise InputError("binary content, wanted text in UTF-8", file=str(path), line=line)

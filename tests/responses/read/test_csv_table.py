@@ -76,6 +76,7 @@ def test_the_line_after_quoted_line_breaks(write: Writer) -> None:
         (b"subject,item,score\na,x,1\n\x00\x01\xfe,x,1\n", 3, "binary content"),
         (b"subject,item,score\na,\xff\xfd,1\n", 2, "not UTF-8"),
         ("subject,item,score\na,x,1\n".encode("utf-16"), 1, "UTF-16"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", 1, "Git LFS pointer"),
     ],
 )
 def test_a_malformed_file_is_refused(write: Writer, content: bytes, line: int | None, message: str) -> None:
@@ -84,3 +85,15 @@ def test_a_malformed_file_is_refused(write: Writer, content: bytes, line: int | 
         read_responses(path)
     assert refused.value.file == str(path)
     assert refused.value.line == line
+
+
+def test_faults_far_into_a_file_are_at_their_line(write: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text is checked in blocks, and letters of several bytes lie across their borders."""
+    monkeypatch.setattr("irteval.responses.read.table.BLOCK", 7)
+    rows = [f"é{n},ü{n},1" for n in range(40)]
+    assert read_responses(write("\n".join(["subject,item,score", *rows]))).shape == (40, 40)
+    for fault, message in ((b"\xff", "not UTF-8"), (b"\xc3", "not UTF-8"), (b"\x00", "binary content")):
+        content = "\n".join(["subject,item,score", *rows[:30]]).encode() + fault + b"\nb,x,1\n"
+        with pytest.raises(InputError, match=message) as refused:
+            read_responses(write(content))
+        assert refused.value.line == 31

@@ -93,3 +93,11 @@ def test_broken_files(tmp_path: Path) -> None:
     pq.write_table(table.slice(0, 0), empty)
     with pytest.raises(InputError, match="no rows"):
         read_responses(empty)
+
+
+def test_text_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"subject": ["abc"], "item": ["xyz"], "score": [1]}), tmp_path / "r.parquet")
+    content = (tmp_path / "r.parquet").read_bytes()
+    (tmp_path / "r.parquet").write_bytes(content.replace(b"abc", b"a\x80c"))
+    with pytest.raises(InputError, match="not a readable parquet file"):
+        read_responses(tmp_path / "r.parquet")
