@@ -19,10 +19,8 @@ def constants(responses: ResponseMatrix) -> list[Finding]:
     for value, done in ((0.0, "failed"), (1.0, "passed")):
         items = np.flatnonzero(answered & (means == value))
         if items.size:
-            what = (
-                f"{counted(items.size, 'item')} {done} by every subject: in the score, but no help to tell "
-            )
-            what += "subjects apart"
+            number = counted(items.size, "item")
+            what = f"{number} {done} by every subject: in the score, but no help to tell subjects apart"
             findings.append(Finding(CHECK, "note", what, items=Named.of(responses.items, items)))
     for name, own in items_by_benchmark(responses).items():
         part = responses if name is None else responses.take(items=own)

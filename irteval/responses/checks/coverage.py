@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irteval.responses.checks.benchmarks import items_by_benchmark
 from irteval.responses.checks.finding import Finding, Named, counted, listed
@@ -31,15 +32,15 @@ def coverage(responses: ResponseMatrix) -> list[Finding]:
 
 
 def _partial(responses: ResponseMatrix) -> list[Finding]:
-    """Benchmarks that some subjects answered in part; those that nobody completes are designed so."""
+    """Benchmarks that some subjects answered in part: fewer items than anybody answered."""
     findings = []
     for name, items in items_by_benchmark(responses).items():
-        answered = responses.item_counts()[items] > 0
+        whole = int(np.count_nonzero(responses.item_counts()[items]))
         counts = _counts(responses, items)
-        partial = np.flatnonzero((counts > 0) & (counts < np.count_nonzero(answered)))
+        partial = np.flatnonzero((counts > 0) & (counts < whole))
         if not partial.size:
             continue
-        share = counts[partial] / max(1, np.count_nonzero(answered))
+        share = counts[partial] / whole
         findings.append(
             Finding(
                 CHECK,
@@ -54,7 +55,7 @@ def _partial(responses: ResponseMatrix) -> list[Finding]:
     return findings
 
 
-def _counts(responses: ResponseMatrix, items: np.ndarray) -> np.ndarray:
+def _counts(responses: ResponseMatrix, items: NDArray[np.intp]) -> NDArray[np.int64]:
     """How many of these items each subject answered, ``[N]``."""
     if len(items) == len(responses.items):
         return responses.subject_counts()

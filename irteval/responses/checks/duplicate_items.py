@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from irteval.responses.checks.finding import Finding, Named, listed
+from irteval.responses.checks.finding import LISTED_FINDINGS, Finding, Named, listed
 from irteval.responses.matrix import ResponseMatrix
 
 CHECK = "duplicate items"
@@ -27,10 +27,14 @@ def duplicate_items(responses: ResponseMatrix) -> list[Finding]:
     if table is None or content is None:
         return []
     benchmark = np.array(responses.benchmarks or [""] * len(responses.items), dtype=object)
+    groups = _groups(benchmark, content)
     findings = [
-        _duplicate(responses, items, np.unique(benchmark[items]).tolist())
-        for items in _groups(benchmark, content)
+        _duplicate(responses, items, benchmark[items[0]] or None) for items in groups[:LISTED_FINDINGS]
     ]
+    if len(groups) > LISTED_FINDINGS:
+        what = f"{len(groups) - LISTED_FINDINGS:,} more contents have several items"
+        findings.append(Finding(CHECK, "warning", what))
+    aliased = []
     alias = _column(table, ALIAS)
     if alias is not None:
         for items in _groups(benchmark, alias):
@@ -38,8 +42,8 @@ def duplicate_items(responses: ResponseMatrix) -> list[Finding]:
             if len(contents) > 1:
                 what = f"one native id, '{alias[items[0]]}', names {len(contents)} contents: versions of the "
                 what += "data, or ids by position"
-                findings.append(Finding(CHECK, "warning", what, items=Named.of(responses.items, items)))
-    return listed(findings)
+                aliased.append(Finding(CHECK, "warning", what, items=Named.of(responses.items, items)))
+    return findings + listed(aliased)
 
 
 def _column(table: pd.DataFrame, names: tuple[str, ...]) -> NDArray[Any] | None:
@@ -58,7 +62,7 @@ def _groups(benchmark: NDArray[Any], values: NDArray[Any]) -> list[NDArray[np.in
     return [group for group in groups if len(group) > 1]
 
 
-def _duplicate(responses: ResponseMatrix, items: NDArray[np.intp], benchmark: list[str]) -> Finding:
+def _duplicate(responses: ResponseMatrix, items: NDArray[np.intp], benchmark: str | None) -> Finding:
     answers = responses.take(items=items[:2]).dense()
     both = answers[~np.isnan(answers).any(axis=1)]
     figures: dict[str, float | int | str] = {"answered_both": len(both)}
@@ -69,6 +73,6 @@ def _duplicate(responses: ResponseMatrix, items: NDArray[np.intp], benchmark: li
         "warning",
         f"{len(items)} items have one content: a score counts the question {len(items)} times",
         items=Named.of(responses.items, items),
-        benchmark=benchmark[0] or None,
+        benchmark=benchmark,
         figures=figures,
     )

@@ -15,6 +15,7 @@ from irteval.responses.matrix import ResponseMatrix
 from irteval.responses.read.benchmarks import resolve_benchmarks
 from irteval.responses.read.cells import Cells, Scale, average_variants, collapse_repeats, concatenate
 from irteval.responses.read.layout import read_cells
+from irteval.responses.read.own_columns import OF_ITEMS, OF_SUBJECTS, beside_own, own_columns
 from irteval.responses.read.side_tables import SideTable, join
 from irteval.responses.read.table import Table
 
@@ -37,9 +38,13 @@ def assemble(
     cells, notes = _read(tables, scale, facets, single)
     if facets and not cells.layers.keys().isdisjoint({"probability", "step"}):
         raise InputError("a designed sample (probability, step) has no variants", field=facets[0])
+    own_of_items = own_columns(cells, OF_ITEMS, cells.item)
+    own_of_subjects = own_columns(cells, OF_SUBJECTS, cells.subject)
     item_table = _join(items, cells.item.texts, benchmark, notes)
     cells, benchmarks = resolve_benchmarks(cells, item_table, benchmark, notes)
     subject_ids, item_ids = cells.subject.texts, cells.item.texts
+    item_table = beside_own(item_table, own_of_items)
+    subject_table = beside_own(_join(subjects, subject_ids, benchmark, notes), own_of_subjects)
     if (missing := missing_of(cells.scores)).any():
         cells = cells.take(np.flatnonzero(~missing))
     cells, repeats = collapse_repeats(cells)
@@ -65,7 +70,7 @@ def assemble(
         categories=categories,
         benchmarks=benchmarks,
         item_table=None if item_table is None else item_table.reindex(list(item_ids)),
-        subject_table=_join(subjects, subject_ids, benchmark, notes),
+        subject_table=None if subject_table is None else subject_table.reindex(list(subject_ids)),
         notes=tuple(notes),
     )
 
