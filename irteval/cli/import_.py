@@ -9,6 +9,7 @@ import typer
 
 from irteval.cli.console import Console
 from irteval.cli.flags import with_flags
+from irteval.errors import InputError
 
 
 @with_flags
@@ -55,8 +56,10 @@ def import_(
         Path | None, typer.Option(metavar="FOLDER", help="Also write them in the schema of Every Eval Ever.")
     ] = None,
 ) -> None:
-    """Turn evaluation logs of any supported format into one table of responses."""
+    """Turn evaluation logs of any supported format into one table of responses, and check it."""
     from irteval.report import imported
+    from irteval.report.findings import findings_table
+    from irteval.responses.checks import check_responses
     from irteval.responses.importing import import_logs
     from irteval.responses.logs.write import check_table_place
 
@@ -80,4 +83,15 @@ def import_(
             result.write_every_eval_ever(every_eval_ever)
     console.notes(result.notes)
     document = {"out": str(out)} | result.summary | {"notes": list(result.notes)}
-    console.result(document, imported.table(result.summary))
+    try:
+        responses = result.responses()
+    except InputError as error:  # several observations a cell were kept, as was asked for
+        console.notes([f"not checked: {error}"])
+        console.result(document, imported.table(result.summary))
+        return
+    report = check_responses(responses, console.seed)
+    console.result(
+        document | {"checks": report.to_json()}, imported.table(result.summary), findings_table(report)
+    )
+    if not report.usable:
+        raise typer.Exit(2)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from irteval.calibrate.fit import fit
 from irteval.cohort import CRITERIA
 from irteval.drivers.replay import replay
+from irteval.estimate.estimator import Sample, ScoreEstimator, Scores
+from irteval.estimate.faq import Faq
+from irteval.estimate.mean import wilson
+from irteval.estimate.registry import ESTIMATORS
 from irteval.estimate.result import Estimate
 from irteval.responses import ResponseMatrix
 from irteval.validation.metrics import HeldOut, full_scores
@@ -98,37 +101,43 @@ def random_sample(targets: ResponseMatrix, size: int, seed: int) -> NDArray[np.f
     return np.where(met <= size, scores, np.nan)
 
 
-def random_mean(
+@dataclass(frozen=True)
+class Sampled:
+    """The same random items for every target, and a score estimator.
+
+    Attributes:
+        make: makes the estimator, one of `irteval.estimate.registry.ESTIMATORS`.
+    """
+
+    make: Callable[[], ScoreEstimator]
+
+    def __call__(
+        self, source: ResponseMatrix, targets: ResponseMatrix, sizes: Sequence[int], seed: int, level: float
+    ) -> list[HeldOut]:
+        """See `Method`."""
+        items = source.shape[1]
+        estimator = self.make().fit(source.dense(), np.full(items, 1 / items))
+        recorded = ~np.isnan(targets.dense())
+        found = []
+        for size in sizes:
+            answers = random_sample(targets, size, seed)
+            count = (~np.isnan(answers)).sum(1)
+            inclusion = np.where(recorded, (count / recorded.sum(1))[:, None], 0.0)
+            found.append(_held_out(targets, estimator.estimate(Sample(answers, inclusion), level), count))
+        return found
+
+
+def faq(
     source: ResponseMatrix, targets: ResponseMatrix, sizes: Sequence[int], seed: int, level: float
 ) -> list[HeldOut]:
-    """The control: the mean over random items, with Wilson's interval for a finite population."""
-    recorded = targets.subject_counts()
-    found = []
-    for size in sizes:
-        sample = random_sample(targets, size, seed)
-        count = (~np.isnan(sample)).sum(1)
-        mean = np.nanmean(sample, axis=1)
-        low, high = wilson(mean, count, recorded, level)
-        found.append(HeldOut(full_scores(targets), mean, low, high, count.astype(np.float64)))
-    return found
+    """`irteval.estimate.faq.Faq`, which chooses its own items."""
+    runs = Faq().run(source.dense(), targets.dense(), sizes, seed, level)
+    count = np.ones(targets.shape[0])
+    return [_held_out(targets, scores, size * count) for size, scores in zip(sizes, runs, strict=True)]
 
 
-def wilson(
-    mean: NDArray[np.float64],
-    count: NDArray[np.int64],
-    population: int | NDArray[np.int64],
-    level: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Wilson's (1927) score interval, ``[T]`` each, with the number of answers scaled up for a finite
-    population.
-
-    Drawing n of N without replacement has (N - n) / (N - 1) of the variance, as if n were that much larger.
-    """
-    n = count * np.maximum(population - 1, 1) / np.maximum(population - count, 1e-12)
-    z = ndtri((1 + level) / 2)
-    centre = (mean + z**2 / (2 * n)) / (1 + z**2 / n)
-    half_width = z / (1 + z**2 / n) * np.sqrt(mean * (1 - mean) / n + z**2 / (4 * n**2))
-    return np.clip(centre - half_width, 0, 1), np.clip(centre + half_width, 0, 1)
+def _held_out(targets: ResponseMatrix, scores: Scores, items: NDArray[np.generic]) -> HeldOut:
+    return HeldOut(full_scores(targets), scores.score, scores.low, scores.high, items.astype(np.float64))
 
 
 def wilson_items(
@@ -151,6 +160,8 @@ def wilson_items(
 
 METHODS: dict[str, Method] = {
     "auto": Adaptive("score"),
-    "random": random_mean,
-    **{name: Adaptive(name) for name in CRITERIA if name not in ("score", "random")},
+    **{name: Sampled(make) for name, make in ESTIMATORS.items()},
+    "faq": faq,
 }
+# Where a criterion has the name of an estimator, the estimator is what papers mean by it.
+METHODS |= {name: Adaptive(name) for name in CRITERIA if name not in METHODS and name != "score"}

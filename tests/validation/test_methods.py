@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from irteval.estimate.mean import wilson
 from irteval.responses import ResponseMatrix
-from irteval.validation.methods import METHODS, random_mean, random_sample, wilson, wilson_items
+from irteval.validation.methods import METHODS, random_sample, wilson_items
 from irteval.validation.metrics import full_scores
 from irteval.validation.splits import make_split
 
@@ -61,7 +62,7 @@ def test_wilson_items_is_the_least_number_that_is_enough() -> None:
 
 
 def test_random_mean_is_unbiased_and_covered(responses: ResponseMatrix) -> None:
-    held = [random_mean(responses, responses, [20], seed, 0.95)[0] for seed in range(200)]
+    held = [METHODS["random"](responses, responses, [20], seed, 0.95)[0] for seed in range(200)]
     error = np.stack([h.error for h in held])
     by_seed = error.mean(1)  # the items of a seed are the same for everybody
     assert abs(by_seed.mean()) < 4 * by_seed.std() / np.sqrt(len(by_seed))
@@ -83,7 +84,7 @@ def test_random_mean_draws_from_what_is_there(
     with_missing: Callable[..., NDArray[np.int8]], responses: ResponseMatrix
 ) -> None:
     holes = ResponseMatrix.from_dense(with_missing(np.asarray(responses.scores), 0.5, 0))
-    (held,) = random_mean(holes, holes, [60], 0, 0.95)
+    (held,) = METHODS["random"](holes, holes, [60], 0, 0.95)
     np.testing.assert_array_equal(held.items, np.minimum(holes.subject_counts(), 60))
     assert np.isfinite(held.score).all()
     everything = held.items == holes.subject_counts()
