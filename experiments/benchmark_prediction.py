@@ -50,7 +50,7 @@ UNTOUCHED = (
     DataSet("openllm_v2_full", "bbh"),
     DataSet("openllm_v2_full", "mmlu_pro"),
     DataSet("chembench"),
-    DataSet("livecodebench", "execution"),
+    DataSet("livecodebench", "lcb_execution"),
     DataSet("bridge_sparse", "swebench_verified"),
 )
 
@@ -88,25 +88,25 @@ def run(data: Path, wanted: DataSet, args: argparse.Namespace) -> pd.DataFrame:
 
 def errors(details: pd.DataFrame) -> pd.DataFrame:
     """Mean absolute error in points and its standard error, a row a split and data set."""
-    details = details.assign(error=100 * (details["score"] - details["truth"]).abs())
+
+    def cell(part: pd.DataFrame) -> str:
+        error = 100 * (part["score"] - part["truth"]).abs().to_numpy()
+        return f"{error.mean():.2f} ({clustered_se(error, part['subject'].to_numpy()):.2f})"
+
     keys = ["split", "data_set", "method"]
-    cells = details.groupby(keys).apply(
-        lambda part: (
-            f"{part['error'].mean():.2f} ({clustered_se(part['error'].to_numpy(), part['subject'].to_numpy()):.2f})"
-        ),
-        include_groups=False,
-    )
-    return cells.unstack()[["auto", *PEERS]]
+    rows = [(*key, cell(part)) for key, part in details.groupby(keys)]
+    table = pd.DataFrame(rows, columns=[*keys, "error"])
+    return table.pivot_table("error", keys[:2], "method", aggfunc="first")[["auto", *PEERS]]
 
 
 def ratios(details: pd.DataFrame) -> pd.DataFrame:
-    """Geometric means over data sets of each method's error over AIPW's, and of auto's over the best peer's."""
+    """Geometric means over data sets: each method's error over AIPW's, auto's over the best peer's."""
     details = details.assign(error=(details["score"] - details["truth"]).abs())
-    mean = details.groupby(["split", "data_set", "method"])["error"].mean().unstack()
-    table = np.exp(np.log(mean.div(mean["aipw"], axis=0)).groupby("split").mean())
-    best = mean[list(PEERS)].min(axis="columns")
-    table["auto / best peer"] = np.exp(np.log(mean["auto"] / best).groupby("split").mean())
-    table["worst auto / best peer"] = (mean["auto"] / best).groupby("split").max()
+    mean = details.pivot_table("error", ["split", "data_set"], "method")
+    relative = mean.div(mean["aipw"], axis=0)
+    relative["auto / best peer"] = mean["auto"] / mean[list(PEERS)].min(axis="columns")
+    table = relative.apply(np.log).groupby("split").mean().apply(np.exp)
+    table["largest"] = relative["auto / best peer"].groupby("split").max()
     return table
 
 
