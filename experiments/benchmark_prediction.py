@@ -57,8 +57,7 @@ UNTOUCHED = (
 
 def read(data: Path, wanted: DataSet) -> ResponseMatrix:
     """The responses of a data set; of very many items, a fixed random part."""
-    options = {} if wanted.benchmark is None else {"benchmark": wanted.benchmark}
-    responses = read_responses(data / wanted.folder / "responses.parquet", **options)
+    responses = read_responses(data / wanted.folder / "responses.parquet", benchmark=wanted.benchmark)
     items = responses.shape[1]
     if items > MOST_ITEMS:
         kept = np.random.default_rng(0).choice(items, MOST_ITEMS, replace=False)
