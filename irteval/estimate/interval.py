@@ -74,7 +74,7 @@ def combined_interval(
     """
     w = model.in_range
     b = 1 + 0.3 * (asked.clamp_min(1) / 50).log2().clamp_min(0)
-    outside = torch.maximum(b, 1.7 * b.sqrt() * (1 + 0.5 * (1 - source.trust)))
+    outside = torch.maximum(b, 1.4 * b.sqrt() * (1 + 0.5 * (1 - source.trust)))
     u = source.constant_share
     variance = (w * b + (1 - w) * outside) * model.variance
     variance = variance + (1 - w) * 0.13 * u**2 / (4 + 0.3 * asked * u)

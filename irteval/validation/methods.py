@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from irteval.bank import ItemBank
 from irteval.calibrate.fit import fit
 from irteval.cohort import CRITERIA
 from irteval.drivers.replay import replay
@@ -22,27 +23,28 @@ from irteval.responses import ResponseMatrix
 from irteval.validation.metrics import HeldOut, full_scores
 
 
-class Method(Protocol):
-    """Predicts full scores; one more is one more entry of ``METHODS``."""
+class Predictor(Protocol):
+    """Predicts full scores from a fit of the source."""
 
     def __call__(
-        self,
-        source: ResponseMatrix,
-        targets: ResponseMatrix,
-        sizes: Sequence[int],
-        seed: int,
-        level: float,
-        /,
+        self, targets: ResponseMatrix, sizes: Sequence[int], seed: int, level: float, /
     ) -> list[HeldOut]:
-        """Scores of the targets, one `HeldOut` a size; the source is fitted once for all of them.
+        """Scores of the targets, one `HeldOut` a size.
 
         Args:
-            source: responses of the calibrated subjects.
-            targets: responses of the held-out ones to the same items.
+            targets: responses of the held-out subjects to the items of the source.
             sizes: items asked of each target, each at least 1 and at most the number of items.
             seed: of whatever is drawn.
             level: of the intervals.
         """
+        ...
+
+
+class Method(Protocol):
+    """Fits the source, once for all sizes and draws; one more method is one more entry of ``METHODS``."""
+
+    def __call__(self, source: ResponseMatrix, seed: int, /) -> Predictor:
+        """Fit the responses of the calibrated subjects; the seed is the fit's."""
         ...
 
 
@@ -56,26 +58,38 @@ class Adaptive:
 
     criterion: str
 
-    def __call__(
-        self,
-        source: ResponseMatrix,
-        targets: ResponseMatrix,
-        sizes: Sequence[int],
-        seed: int,
-        level: float,
-        half_widths: Sequence[float] = (),
-    ) -> list[HeldOut]:
-        """See `Method`; then one more `HeldOut` for each half-width, of sessions that stop there.
+    def __call__(self, source: ResponseMatrix, seed: int) -> Sessions:
+        """See `Method`."""
+        return Sessions(fit(source, seed=seed, device="cpu"), self.criterion)
 
-        Each size is replayed apart: a budget cuts the last block short, and what the blocks before a cut
-        would have become depends on it.
-        """
-        bank = fit(source, seed=seed, device="cpu")
-        test = partial(replay, bank, targets, criterion=self.criterion, level=level, seed=seed)
-        return [
-            *(_collect(targets, test(budget=size)) for size in sizes),
-            *(_collect(targets, test(target=width)) for width in half_widths),
-        ]
+
+@dataclass(frozen=True)
+class Sessions:
+    """Adaptive sessions with a bank.
+
+    Each size is replayed apart: a budget cuts the last block short, and what the blocks before a cut would
+    have become depends on it.
+    """
+
+    bank: ItemBank
+    criterion: str
+
+    def __call__(
+        self, targets: ResponseMatrix, sizes: Sequence[int], seed: int, level: float
+    ) -> list[HeldOut]:
+        """See `Predictor`."""
+        test = self._test(targets, seed, level)
+        return [_collect(targets, test(budget=size)) for size in sizes]
+
+    def until(
+        self, targets: ResponseMatrix, half_widths: Sequence[float], seed: int, level: float
+    ) -> list[HeldOut]:
+        """One `HeldOut` for each half-width, of sessions that stop there."""
+        test = self._test(targets, seed, level)
+        return [_collect(targets, test(target=width)) for width in half_widths]
+
+    def _test(self, targets: ResponseMatrix, seed: int, level: float) -> partial[list[Estimate]]:
+        return partial(replay, self.bank, targets, criterion=self.criterion, level=level, seed=seed)
 
 
 def _collect(targets: ResponseMatrix, estimates: Sequence[Estimate]) -> HeldOut:
@@ -111,29 +125,34 @@ class Sampled:
 
     make: Callable[[], ScoreEstimator]
 
-    def __call__(
-        self, source: ResponseMatrix, targets: ResponseMatrix, sizes: Sequence[int], seed: int, level: float
-    ) -> list[HeldOut]:
-        """See `Method`."""
+    def __call__(self, source: ResponseMatrix, seed: int) -> Predictor:
+        """See `Method`; these fits draw nothing."""
         items = source.shape[1]
-        estimator = self.make().fit(source.dense(), np.full(items, 1 / items))
-        recorded = ~np.isnan(targets.dense())
-        found = []
-        for size in sizes:
-            answers = random_sample(targets, size, seed)
-            count = (~np.isnan(answers)).sum(1)
-            inclusion = np.where(recorded, (count / recorded.sum(1))[:, None], 0.0)
-            found.append(_held_out(targets, estimator.estimate(Sample(answers, inclusion), level), count))
-        return found
+        return partial(_from_sample, self.make().fit(source.dense(), np.full(items, 1 / items)))
 
 
-def faq(
-    source: ResponseMatrix, targets: ResponseMatrix, sizes: Sequence[int], seed: int, level: float
+def _from_sample(
+    estimator: ScoreEstimator, targets: ResponseMatrix, sizes: Sequence[int], seed: int, level: float
 ) -> list[HeldOut]:
-    """`irteval.estimate.faq.Faq`, which chooses its own items."""
-    runs = Faq().run(source.dense(), targets.dense(), sizes, seed, level)
-    count = np.ones(targets.shape[0])
-    return [_held_out(targets, scores, size * count) for size, scores in zip(sizes, runs, strict=True)]
+    recorded = ~np.isnan(targets.dense())
+    found = []
+    for size in sizes:
+        answers = random_sample(targets, size, seed)
+        count = (~np.isnan(answers)).sum(1)
+        inclusion = np.where(recorded, (count / recorded.sum(1))[:, None], 0.0)
+        found.append(_held_out(targets, estimator.estimate(Sample(answers, inclusion), level), count))
+    return found
+
+
+def faq(source: ResponseMatrix, seed: int) -> Predictor:
+    """`irteval.estimate.faq.Faq`, which chooses its own items; its fit is part of every run."""
+
+    def run(targets: ResponseMatrix, sizes: Sequence[int], seed: int, level: float) -> list[HeldOut]:
+        runs = Faq().run(source.dense(), targets.dense(), sizes, seed, level)
+        count = np.ones(targets.shape[0])
+        return [_held_out(targets, scores, size * count) for size, scores in zip(sizes, runs, strict=True)]
+
+    return run
 
 
 def _held_out(targets: ResponseMatrix, scores: Scores, items: NDArray[np.generic]) -> HeldOut:

@@ -14,10 +14,10 @@ import torch
 
 from irteval.errors import InputError
 from irteval.responses import ResponseMatrix
-from irteval.validation.methods import METHODS, Adaptive, wilson_items
+from irteval.validation.methods import METHODS, Sessions, wilson_items
 from irteval.validation.metrics import HeldOut, sampling_variance, summarise
 from irteval.validation.sizes import resolve_sizes
-from irteval.validation.splits import SPLITS, make_split
+from irteval.validation.splits import FIXED_SOURCE, SPLITS, make_split
 
 KEYS = ["benchmark", "split", "method", "size", "target"]
 
@@ -46,12 +46,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Task:
-    """One fit: a data set, a split, a method, a seed."""
+    """One fit: a data set, a split, a method, and the seeds that share its source."""
 
     benchmark: str
     split: str
     method: str
-    seed: int
+    seeds: tuple[int, ...]
 
 
 def validate(
@@ -172,12 +172,13 @@ def held_out_scores(
         order=None if order is None else dict(zip(responses.subjects, order, strict=True)),
         families=None if families is None else dict(zip(responses.subjects, families, strict=True)),
     )
+    seeds = range(seed, seed + repeats)
     tasks = [
-        Task(name, split, method, number)
+        Task(name, split, method, together)
         for name in parts
         for split in splits
         for method in methods
-        for number in range(seed, seed + repeats)
+        for together in ([tuple(seeds)] if split in FIXED_SOURCE else [(number,) for number in seeds])
     ]
     frames = []
     for frame in _run_all(plan, tasks, jobs):
@@ -247,32 +248,34 @@ def _run_in_worker(task: Task) -> pd.DataFrame:
 def run_task(plan: Plan, task: Task) -> pd.DataFrame:
     """Rows of `held_out_scores` of one fit."""
     responses = plan.parts[task.benchmark]
-    split = make_split(
-        responses,
-        task.split,
-        task.seed,
-        share=plan.share,
-        most_targets=plan.most_targets,
-        order=None if plan.order is None else [plan.order[name] for name in responses.subjects],
-        families=None if plan.families is None else [plan.families[name] for name in responses.subjects],
-    )
-    source, targets = responses.take(subjects=split.source), responses.take(subjects=split.target)
-    method, sizes = METHODS[task.method], plan.sizes[task.benchmark]
-    if isinstance(method, Adaptive):
-        held = method(source, targets, sizes, task.seed, plan.level, plan.half_widths)
-    else:
-        held = method(source, targets, sizes, task.seed, plan.level)
-    frames = [_frame(plan, task, targets, part, size=n) for n, part in zip(sizes, held, strict=False)]
-    frames += [
-        _frame(plan, task, targets, part, half_width=width)
-        for width, part in zip(plan.half_widths, held[len(sizes) :], strict=False)
-    ]
+    sizes = plan.sizes[task.benchmark]
+    predictor, frames = None, []
+    for seed in task.seeds:
+        split = make_split(
+            responses,
+            task.split,
+            seed,
+            share=plan.share,
+            most_targets=plan.most_targets,
+            order=None if plan.order is None else [plan.order[name] for name in responses.subjects],
+            families=None if plan.families is None else [plan.families[name] for name in responses.subjects],
+        )
+        if predictor is None:
+            predictor = METHODS[task.method](responses.take(subjects=split.source), seed)
+        targets = responses.take(subjects=split.target)
+        for size, held in zip(sizes, predictor(targets, sizes, seed, plan.level), strict=True):
+            frames.append(_frame(plan, task, seed, targets, held, size=size))
+        if isinstance(predictor, Sessions):
+            stopped = predictor.until(targets, plan.half_widths, seed, plan.level)
+            for width, held in zip(plan.half_widths, stopped, strict=True):
+                frames.append(_frame(plan, task, seed, targets, held, half_width=width))
     return pd.concat(frames, ignore_index=True)
 
 
 def _frame(
     plan: Plan,
     task: Task,
+    seed: int,
     targets: ResponseMatrix,
     held: HeldOut,
     *,
@@ -289,7 +292,7 @@ def _frame(
             "method": task.method,
             "size": np.nan if size is None else float(size),
             "target": np.nan if half_width is None else half_width,
-            "seed": task.seed,
+            "seed": seed,
             "subject": list(targets.subjects),
             "truth": held.truth,
             "score": held.score,

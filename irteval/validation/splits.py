@@ -13,6 +13,7 @@ from irteval.errors import InputError
 from irteval.responses import ResponseMatrix
 
 SPLITS = ("interpolation", "extrapolation", "newest", "family")
+FIXED_SOURCE = ("extrapolation", "newest")  # seeds draw targets and items only: one fit serves all of them
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def test_wilson_items_is_the_least_number_that_is_enough() -> None:
 
 
 def test_random_mean_is_unbiased_and_covered(responses: ResponseMatrix) -> None:
-    held = [METHODS["random"](responses, responses, [20], seed, 0.95)[0] for seed in range(200)]
+    held = [METHODS["random"](responses, 0)(responses, [20], seed, 0.95)[0] for seed in range(200)]
     error = np.stack([h.error for h in held])
     by_seed = error.mean(1)  # the items of a seed are the same for everybody
     assert abs(by_seed.mean()) < 4 * by_seed.std() / np.sqrt(len(by_seed))
@@ -84,7 +84,7 @@ def test_random_mean_draws_from_what_is_there(
     with_missing: Callable[..., NDArray[np.int8]], responses: ResponseMatrix
 ) -> None:
     holes = ResponseMatrix.from_dense(with_missing(np.asarray(responses.scores), 0.5, 0))
-    (held,) = METHODS["random"](holes, holes, [60], 0, 0.95)
+    (held,) = METHODS["random"](holes, 0)(holes, [60], 0, 0.95)
     np.testing.assert_array_equal(held.items, np.minimum(holes.subject_counts(), 60))
     assert np.isfinite(held.score).all()
     everything = held.items == holes.subject_counts()
@@ -98,6 +98,6 @@ def test_intervals_hold_beyond_the_range(simulate_2pl: Simulate) -> None:
         responses = ResponseMatrix.from_dense(simulate_2pl(60, 80, 10 + seed)[3])
         split = make_split(responses, "extrapolation", seed)
         source, targets = responses.take(split.source), responses.take(split.target)
-        (held,) = METHODS["auto"](source, targets, [25], seed, 0.95)
+        (held,) = METHODS["auto"](source, seed)(targets, [25], seed, 0.95)
         covered.append(held.covered.mean())
     assert np.mean(covered) >= 0.92

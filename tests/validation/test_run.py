@@ -56,7 +56,7 @@ def test_rows_come_in_the_order_asked_for(responses: ResponseMatrix) -> None:
         ["newest", "random", 12],
         ["newest", "random", 20],
     ]
-    assert done == [(number, 4) for number in range(1, 5)]
+    assert done == [(1, 3), (2, 3), (3, 3)]  # the newest are the same in every repeat: one fit
 
 
 def test_seeds_reproduce_and_processes_change_nothing(responses: ResponseMatrix) -> None:
