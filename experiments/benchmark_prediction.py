@@ -97,7 +97,7 @@ def errors(details: pd.DataFrame) -> pd.DataFrame:
     """Mean absolute error in points and its standard error, a row a split and data set."""
 
     def cell(part: pd.DataFrame) -> str:
-        error = 100 * (part["score"] - part["truth"]).abs().to_numpy()
+        error = 100 * (part["score"] - part["truth"]).abs().to_numpy(np.float64)
         return f"{error.mean():.2f} ({clustered_se(error, part['subject'].to_numpy()):.2f})"
 
     keys = ["split", "data_set", "method"]
@@ -124,7 +124,7 @@ def intervals(details: pd.DataFrame) -> pd.DataFrame:
     for key, part in kept.groupby(["split", "method"]):
         coverage, se = covered(part)
         rows[key] = {"coverage": coverage, "se": se, "width": 100 * (part["high"] - part["low"]).mean()}
-    table = pd.DataFrame(rows).T
+    table = pd.DataFrame(rows).T.rename_axis(["split", "method"])
     wilson = table["width"].xs("random", level="method")
     return table.assign(width_over_wilson=table["width"] / wilson.reindex(table.index, level="split"))
 
@@ -133,7 +133,7 @@ def covered(part: pd.DataFrame) -> tuple[float, float]:
     """Share of intervals that hold, and its standard error clustered by subject."""
     holds = (part["low"] - 1e-9 <= part["truth"]) & (part["truth"] <= part["high"] + 1e-9)
     names = (part["data_set"] + part["subject"].astype(str)).to_numpy()
-    return float(holds.mean()), clustered_se(holds.to_numpy(np.float64), names)
+    return float(holds.mean()), clustered_se(np.asarray(holds, dtype=np.float64), names)
 
 
 def stops(details: pd.DataFrame) -> pd.DataFrame:
@@ -143,7 +143,7 @@ def stops(details: pd.DataFrame) -> pd.DataFrame:
         coverage, se = covered(part)
         used, needed = part["items"].mean(), part["wilson_items"].mean()
         rows[key] = {"coverage": coverage, "se": se, "items": used, "wilson": needed, "ratio": used / needed}
-    return pd.DataFrame(rows).T
+    return pd.DataFrame(rows).T.rename_axis(["split", "half-width"])
 
 
 def main() -> None:

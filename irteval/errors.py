@@ -21,6 +21,7 @@ class IrtevalError(Exception):
         line: int | None = None,
         field: str | None = None,
     ) -> None:
+        message = r"\n".join(message.splitlines())  # a name quoted from a damaged file can hold line breaks
         super().__init__(message)
         self.message = message
         self.file = file

@@ -82,9 +82,9 @@ class Archive:
     def _raw(self, info: zipfile.ZipInfo) -> bytes:
         if info.flag_bits & 1:
             raise self._error(info.filename, "is encrypted")
-        self._file.seek(info.header_offset)
+        self._file.seek(max(info.header_offset, 0))  # a damaged directory can make it negative
         header = self._file.read(_LOCAL.size)
-        if len(header) < _LOCAL.size or not header.startswith(b"PK\3\4"):
+        if info.header_offset < 0 or len(header) < _LOCAL.size or not header.startswith(b"PK\3\4"):
             raise self._error(info.filename, "is not where the directory says")
         *_, name_size, extra_size = _LOCAL.unpack(header)
         self._file.seek(name_size + extra_size, 1)

@@ -36,6 +36,8 @@ def parquet_rows(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[in
             for row in batch.to_pylist():
                 number += 1
                 yield number, row
+        if columns and number != file.metadata.num_rows:
+            raise ValueError(f"{number} rows, wanted {file.metadata.num_rows}")
     except (pa.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(f"not a readable parquet file: {reason}", file=str(path)) from None

@@ -35,11 +35,18 @@ def read_parquet(path: Path) -> Table:
         try:
             columns = file.read(columns=list(names)).select(list(names))
             columns.validate(full=True)  # text that is no UTF-8, codes beyond their dictionary
+            _check_length(columns, file.metadata.num_rows)
             return columns
         except _DAMAGE as error:
             raise InputError(f"not a readable parquet file: {_reason(error)}", file=str(path)) from None
 
     return Table(str(path), names, file.metadata.num_rows, read, lambda row: row + 1)
+
+
+def _check_length(columns: pa.Table, rows: int) -> None:
+    """A damaged directory can give a column other rows than the file has, and it is read without a word."""
+    if columns.num_columns and columns.num_rows != rows:
+        raise ValueError(f"{columns.num_rows} rows in {', '.join(columns.column_names)}, wanted {rows}")
 
 
 def _names(schema: pa.Schema) -> tuple[str, ...]:

@@ -180,3 +180,13 @@ class TestArchives:
             archive._didModify = True
         with Archive(path) as archive, pytest.raises(InputError, match=r"expands to more than|is damaged"):
             archive.read("_journal/start.json")
+
+    def test_a_directory_that_points_before_the_file(self, logs, tmp_path):
+        content = bytearray(next((logs / "errors").glob("*.eval")).read_bytes())
+        end = content.rindex(b"PK\5\6")
+        start = int.from_bytes(content[end + 16 : end + 20], "little")
+        content[end + 16 : end + 20] = (start + 100).to_bytes(4, "little")
+        path = tmp_path / "log.eval"
+        path.write_bytes(content)
+        with pytest.raises(InputError):
+            import_logs(path)

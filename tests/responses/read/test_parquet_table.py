@@ -101,3 +101,29 @@ def test_text_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.parquet").write_bytes(content.replace(b"abc", b"a\x80c"))
     with pytest.raises(InputError, match="not a readable parquet file"):
         read_responses(tmp_path / "r.parquet")
+
+
+def test_a_damaged_directory_never_loses_rows_in_silence(tmp_path: Path) -> None:
+    """Any byte of the directory at the file's end exchanged: all rows, or an error."""
+    path = tmp_path / "r.parquet"
+    pq.write_table(
+        pa.table({"subject": ["x", "y"], "item": ["a", "b"], "score": [1.0, 0.5]}), path, store_schema=False
+    )
+    content = path.read_bytes()
+    directory = int.from_bytes(content[-8:-4], "little")
+    messages = []
+    for at in range(len(content) - 8 - directory, len(content) - 8):
+        for byte in (0, content[at] ^ 4):
+            path.write_bytes(content[:at] + bytes([byte]) + content[at + 1 :])
+            answers, message = _read_or_refuse(path)
+            assert answers in (None, 2)
+            messages.append(message)
+    assert any(messages)
+    assert not any("\n" in message for message in messages)
+
+
+def _read_or_refuse(path: Path) -> tuple[int | None, str]:
+    try:
+        return int(read_responses(path).subject_counts().sum()), ""
+    except InputError as error:
+        return None, str(error)
