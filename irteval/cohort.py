@@ -63,6 +63,7 @@ class Cohort:
         criterion: one of `CRITERIA`.
         seed: of every draw.
         available: whether a subject can be asked an item at all, ``[S, N]``; everything where None.
+        cost: of each item, ``[N]``, which the criterion ``score`` allows for; all alike where None.
         device: where tensors live.
 
     Attributes:
@@ -79,6 +80,7 @@ class Cohort:
         criterion: str = "score",
         seed: int = 0,
         available: NDArray[np.bool_] | None = None,
+        cost: NDArray[np.float64] | None = None,
         device: str = "cpu",
     ) -> None:
         if criterion not in CRITERIA:
@@ -87,6 +89,8 @@ class Cohort:
         self.subjects = tuple(subjects)
         self.seed = seed
         self.device = self.scorer.device
+        relative = np.ones(len(bank)) if cost is None else cost / cost.mean()
+        self._cost = torch.as_tensor(relative, dtype=torch.float64, device=self.device)
         shape = (len(self.subjects), len(bank.items))
         self._available = (
             torch.ones(shape, dtype=torch.bool, device=self.device)
@@ -228,6 +232,7 @@ class Cohort:
             prediction=lambda: self._predict(rows)[1],
             mixed=mixed,
             uniform=uniforms(self.seed, [self.subjects[r] for r in rows.tolist()], step).to(self.device),
+            cost=self._cost,
         )
 
     def _ability(self, rows: Tensor) -> Tensor:

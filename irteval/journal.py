@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +35,7 @@ ASKED_FILE = "asked.jsonl"
 TRAJECTORY_FILE = "trajectory.parquet"
 ESTIMATES_FILE = "estimate.json"
 LOCK_FILE = ".lock"
+WORK_FOLDER = "work"  # of drivers that keep files of their own
 
 # Names of settings that hold what opens a service: api_key, hf_token, password; not max_tokens.
 _SECRET = re.compile(r"(^|[_-])(key|token|secret|password|authorization|credentials?)$", re.IGNORECASE)
@@ -50,6 +52,7 @@ class _Outcome:
     score: Share | None
     trials: Count | None = None
     cost: float | None = None
+    tokens: Count | None = None
     time: str | None = None
 
 
@@ -63,6 +66,7 @@ class Answer(_Outcome):
         status: ``ok``, ``error``, ``timeout`` or ``unscored``.
         trials: n, where the score is k of n.
         cost: in the user's unit.
+        tokens: that the item took, in and out.
         time: ISO 8601, UTC.
     """
 
@@ -116,6 +120,12 @@ def read_answers(content: bytes, file: str) -> list[Answer]:
     return list(answers.values())
 
 
+def whole_lines(content: bytes) -> bytes:
+    """JSON lines without a last one that is cut short."""
+    last = content.rpartition(b"\n")[2]
+    return content[: len(content) - len(last)] if _is_torn(last) else content
+
+
 class RunFolder:
     """A folder that one process at a time may write to.
 
@@ -158,8 +168,9 @@ class RunFolder:
         place.mkdir(parents=True, exist_ok=True)
         folder = cls(place, _without_secrets(settings))
         folder.lock()
-        for name in present - {LOCK_FILE}:
+        for name in present - {LOCK_FILE, WORK_FOLDER}:
             (place / name).unlink()
+        shutil.rmtree(place / WORK_FOLDER, ignore_errors=True)
         document = {"format_version": FORMAT_VERSION, "settings": folder.settings}
         write_file(place / SETTINGS_FILE, json_bytes(document))
         return folder
@@ -358,7 +369,7 @@ class RunFolder:
             self.notes.append(note)
 
 
-_RUN_FILES = {SETTINGS_FILE, TOLD_FILE, ASKED_FILE, TRAJECTORY_FILE, ESTIMATES_FILE, LOCK_FILE}
+_RUN_FILES = {SETTINGS_FILE, TOLD_FILE, ASKED_FILE, TRAJECTORY_FILE, ESTIMATES_FILE, LOCK_FILE, WORK_FOLDER}
 
 
 def _parse(schema: TypeAdapter[Line], raw: bytes, file: str, line: int) -> Line:

@@ -7,7 +7,7 @@ or not at all.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from irteval.bank import ItemBank
 from irteval.cohort import Cohort, Look
@@ -55,6 +56,7 @@ class Response:
         trials: n, where the score is k of n.
         status: ``ok``, ``error``, ``timeout`` or ``unscored``.
         cost: in the user's unit.
+        tokens: that the item took, in and out.
         time: ISO 8601; now where None.
     """
 
@@ -62,6 +64,7 @@ class Response:
     trials: int | None = None
     status: Status = "ok"
     cost: float | None = None
+    tokens: int | None = None
     time: str | None = None
 
 
@@ -81,6 +84,10 @@ class SessionSettings:
             ``stratified``, ``balanced``, ``pps``, ``faq``.
         seed: of every draw.
         errors: what an item that failed to run counts as: ``missing`` or ``wrong``.
+        costs: ``bank`` allows for what each item costs by the bank (criterion ``score``), so that the target
+            is reached at less cost; ``ignore`` takes them to be alike.
+        max_cost: ask nothing more once the told costs add up to this.
+        max_tokens: likewise of tokens.
     """
 
     budget: int | None = None
@@ -90,9 +97,12 @@ class SessionSettings:
     criterion: str = "score"
     seed: int = 0
     errors: str = "missing"
+    costs: str = "ignore"
+    max_cost: float | None = None
+    max_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("budget", "batch"):
+        for name in ("budget", "batch", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{value}, wanted at least 1", field=name)
@@ -100,8 +110,28 @@ class SessionSettings:
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:
                 raise InputError(f"{value}, wanted a fraction between 0 and 1", field=name)
+        if self.max_cost is not None and not self.max_cost > 0:
+            raise InputError(f"{self.max_cost}, wanted more than 0", field="max_cost")
         if self.errors not in ("missing", "wrong"):
             raise InputError(f"'{self.errors}', wanted missing or wrong", field="errors")
+        if self.costs not in ("ignore", "bank"):
+            raise InputError(f"'{self.costs}', wanted ignore or bank", field="costs")
+
+    def item_costs(self, bank: ItemBank) -> NDArray[np.float64] | None:
+        """What each item costs, ``[N]``; None where costs are ignored.
+
+        Raises:
+            InputError: the bank has no costs, or one that is not above 0.
+        """
+        if self.costs == "ignore":
+            return None
+        if "cost" not in bank.item_table:
+            raise InputError(f"bank '{bank.info.name}' has no costs of items", field="costs")
+        cost = bank.item_table["cost"].to_numpy(dtype=np.float64)
+        if not (np.isfinite(cost) & (cost > 0)).all():
+            worst = bank.items[int(np.argmin(np.isfinite(cost) & (cost > 0)))]
+            raise InputError(f"item '{worst}' has no cost above 0", field="costs")
+        return cost
 
     def score(self, response: Response) -> float:
         """What a response counts as; NaN where it stays missing."""
@@ -148,7 +178,12 @@ class Session:
         self.settings = SessionSettings(**settings)
         self.folder = folder
         self._cohort = Cohort(
-            bank, [subject], criterion=self.settings.criterion, seed=self.settings.seed, device=device
+            bank,
+            [subject],
+            criterion=self.settings.criterion,
+            seed=self.settings.seed,
+            cost=self.settings.item_costs(bank),
+            device=device,
         )
         self._row = torch.zeros(1, dtype=torch.long, device=self._cohort.device)
         self._budget = min(self.settings.budget or len(bank), len(bank))
@@ -170,6 +205,16 @@ class Session:
     def pending(self) -> list[str]:
         """Items asked and not told yet, in the order of asking."""
         return [item for item in self._asked if item not in self._told]
+
+    @property
+    def in_flight(self) -> list[ItemReference]:
+        """The same with all that is known of them."""
+        return [self._asked[item] for item in self.pending]
+
+    @property
+    def budget(self) -> int:
+        """Most items that are asked."""
+        return self._budget
 
     @property
     def answers(self) -> dict[str, Response]:
@@ -197,7 +242,7 @@ class Session:
         """
         if k is not None and k < 1:
             raise InputError(f"{k}, wanted at least 1", field="k")
-        if not self._queue:
+        if not self._queue or self._spent():
             self._check_stop()
         asked: list[ItemReference] = []
         planned = False
@@ -281,17 +326,25 @@ class Session:
         if self._stopped is not None:
             return
         cohort, settings = self._cohort, self.settings
-        quiet = not self.pending
+        quiet, spent = not self.pending, self._spent()
         exhausted = quiet and (int(cohort.open_items()[0]) == 0 or int(cohort.asked[0]) >= self._budget)
-        if not self._told or (settings.target is None and not quiet):
+        if not self._told or (settings.target is None and not quiet and not spent):
             self._stopped = "bank_empty" if exhausted and int(cohort.open_items()[0]) == 0 else None
             return
         look = cohort.look(self._row, settings.level, settings.target)
         self._note(look)
         if bool(look.stop[0]):
             self._stopped, self._by_design = "target", bool(look.by_design[0])
-        elif exhausted:
+        elif exhausted or spent:
             self._stopped = "bank_empty" if int(cohort.open_items()[0]) == 0 else "budget"
+
+    def _spent(self) -> bool:
+        """Whether a budget other than items is used up."""
+        settings, told = self.settings, self._told.values()
+        cost = settings.max_cost is not None and sum(r.cost or 0 for r in told) >= settings.max_cost
+        return cost or (
+            settings.max_tokens is not None and sum(r.tokens or 0 for r in told) >= settings.max_tokens
+        )
 
     def _note(self, look: Look) -> None:
         """Add a look to the trajectory, once for each number of answers."""
@@ -301,8 +354,12 @@ class Session:
             self._looks.append(trajectory_row(estimate, int(self._cohort.steps[0])))
 
     def _warnings(self) -> tuple[str, ...]:
-        lost = sum(np.isnan(self.settings.score(response)) for response in self._told.values())
-        lines = [f"{lost} of {len(self._told)} items gave no score and count as missing"] if lost else []
+        told = self._told.values()
+        without = [response for response in told if response.status != "ok" or response.score is None]
+        lost = [response for response in without if np.isnan(self.settings.score(response))]
+        lines = [_lost(lost, len(told), "gave no score and count as missing")] if lost else []
+        if wrong := [response for response in without if response not in lost]:
+            lines.append(_lost(wrong, len(told), "failed and count as wrong"))
         if self.bank.knows_subject(self.subject):
             lines.append(KNOWN_SUBJECT)
         return tuple(lines)
@@ -326,6 +383,38 @@ class Session:
         return cls(loaded, subject, folder=RunFolder.create(folder, document), **settings)
 
     @classmethod
+    def create_or_resume(
+        cls,
+        folder: str | PathLike[str],
+        bank: ItemBank,
+        path: str | PathLike[str],
+        subject: str,
+        driver: Mapping[str, Any],
+        *,
+        device: str = "cpu",
+        **settings: Any,
+    ) -> Session:
+        """The session of a driver: the one in the folder where it has these settings, or a new one.
+
+        Args:
+            folder: where.
+            bank, path: the bank, and the folder that it is kept in.
+            subject: the subject's id.
+            driver: what the driver was set to, kept in ``run.json``.
+            device: where the arithmetic runs.
+            settings: the attributes of `SessionSettings`.
+
+        Raises:
+            InputError: the folder holds a run with other settings, or another process uses it.
+        """
+        chosen = asdict(SessionSettings(**settings))
+        document = run_settings(bank, path, subject=subject, **chosen, driver=dict(driver))
+        place = RunFolder.create_or_resume(folder, document)
+        session = cls(bank, subject, folder=place, device=device, **settings)
+        session._restore(place.asked(), place.told())
+        return session
+
+    @classmethod
     def resume(cls, folder: str | PathLike[str], bank: ItemBank | None = None) -> Session:
         """Go on with a session: what was told is told again, what was asked stays pending.
 
@@ -339,6 +428,7 @@ class Session:
         place = RunFolder.open(folder)
         settings = dict(place.settings)
         path, content_hash = settings.pop("bank"), settings.pop("bank_hash")
+        settings.pop("driver", None)
         bank = ItemBank.load(path) if bank is None else bank
         if bank.info.content_hash != content_hash:
             raise BankMismatchError("the bank has changed since the session was started", file=str(path))
@@ -376,7 +466,9 @@ class Session:
     def _restore(self, asked: Sequence[JournalLine], told: Sequence[JournalLine]) -> None:
         """Ask, look and tell again, step by step, what the journal holds."""
         responses = {
-            line.item: Response(line.score, line.trials, cast(Status, line.status), line.cost, line.time)
+            line.item: Response(
+                line.score, line.trials, cast(Status, line.status), line.cost, line.tokens, line.time
+            )
             for line in told
             if line.status not in ("asked", "planned")
         }
@@ -424,6 +516,7 @@ class Session:
             trials=response.trials,
             status=response.status,
             cost=response.cost,
+            tokens=response.tokens,
             step=reference.step,
             probability=reference.probability,
         )
@@ -445,6 +538,13 @@ def trajectory_row(estimate: Estimate, step: int) -> dict[str, Any]:
         "hi": estimate.interval[1],
     }
     return row | {f"ability_{k}": value for k, value in enumerate(estimate.ability)}
+
+
+def _lost(responses: Sequence[Response], told: int, what: str) -> str:
+    """How many items gave no score, by outcome."""
+    counts = Counter(response.status if response.status != "ok" else "unscored" for response in responses)
+    outcomes = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    return f"{len(responses)} of {told} items {what} ({outcomes})"
 
 
 def _response(value: float | bool | Response | None) -> Response:

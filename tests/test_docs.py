@@ -67,9 +67,28 @@ def demo_folder(tmp_path_factory) -> Path:
     return folder / "irteval-demo"
 
 
+def put_harness_files(shared: Path, folder: Path) -> None:
+    """Logs, tasks and a model, by the names that docs/harnesses.md gives them."""
+    for name in ("lm_eval", "inspect_ai", "transformers"):
+        pytest.importorskip(name)
+    samples = shared / "samples"
+    kept = ("toy_mc_a", "toy_mc_b", "toy_fewshot")
+    for log in (samples / "lm-eval" / "out").glob("*/*"):
+        if log.name.startswith(("results_", *(f"samples_{task}_" for task in kept))):
+            (folder / "lm-eval-logs" / log.parent.name).mkdir(parents=True, exist_ok=True)
+            shutil.copy(log, folder / "lm-eval-logs" / log.parent.name)
+    (folder / "tasks").mkdir()
+    for task in kept:
+        text = (samples / "lm-eval" / "tasks" / f"{task}.yaml").read_text()
+        (folder / "tasks" / f"{task}.yaml").write_text(text.replace("./", f"{samples}/lm-eval/tasks/"))
+    (folder / "tinygpt2").symlink_to(samples / "tinygpt2")
+
+
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if runnable(d)], ids=lambda d: d.name)
-def test_the_commands_of_a_page_run_in_its_order(document, demo_folder, tmp_path):
+def test_the_commands_of_a_page_run_in_its_order(document, demo_folder, tmp_path, request):
     shutil.copytree(demo_folder, tmp_path / "irteval-demo")
+    if document.name == "harnesses.md":
+        put_harness_files(request.getfixturevalue("shared"), tmp_path)
     for language, group in groupby(runnable(document), key=lambda block: block.language):
         for text in [b.text for b in group] if language == "sh" else ["\n".join(b.text for b in group)]:
             if text.startswith("# harness.py"):

@@ -201,9 +201,11 @@ def test_an_error_is_missing_or_wrong_as_wanted(bank: ItemBank, answers: Answers
         known = sum(answers[item] for item in bank.items if item not in failed) / 60
         if errors == "wrong":
             assert estimates[errors].score == pytest.approx(known)
-            assert estimates[errors].warnings == ()
+            lines = ("15 of 60 items failed and count as wrong (8 error, 7 timeout)",)
+            assert estimates[errors].warnings == lines
         else:
-            assert estimates[errors].warnings == ("15 of 60 items gave no score and count as missing",)
+            lines = ("15 of 60 items gave no score and count as missing (8 error, 7 timeout)",)
+            assert estimates[errors].warnings == lines
             assert estimates[errors].items_asked == 45
             assert estimates[errors].half_width > 0
             assert known < estimates[errors].interval[0] + 1e-9

@@ -13,6 +13,7 @@ from irteval.calibrate.source import score_model
 from irteval.errors import ConvergenceError, InputError
 from irteval.responses import ResponseMatrix
 
+OF_ITEMS = ("prompt_hash", "cost")  # what was sent, which a live run is compared with; what asking costs
 SCORER_DIMS = ((48, (2, 4)), (20, (1, 2)), (2, (1,)))  # least number of subjects, dimensions mixed
 
 
@@ -116,5 +117,10 @@ def fit(
 
 
 def _item_table(responses: ResponseMatrix) -> pd.DataFrame:
-    """What the bank keeps of each item: how often it was answered, and its mean."""
-    return pd.DataFrame({"times_answered": responses.item_counts(), "mean": responses.item_means()})
+    """What the bank keeps of each item: how often it was answered, its mean, and what identifies it."""
+    table = pd.DataFrame({"times_answered": responses.item_counts(), "mean": responses.item_means()})
+    known = pd.DataFrame() if responses.item_table is None else responses.item_table
+    for name in OF_ITEMS:
+        if name in known:
+            table[name] = known[name].to_numpy()
+    return table

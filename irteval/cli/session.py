@@ -34,6 +34,7 @@ def new(
     batch: testing.Batch = None,
     criterion: testing.Criterion = "score",
     errors: testing.Errors = "missing",
+    costs: testing.Costs = "ignore",
 ) -> None:
     """Start a session in a folder."""
     from irteval.session import Session
@@ -48,6 +49,7 @@ def new(
         batch=batch,
         criterion=criterion,
         errors=errors,
+        costs=costs,
         seed=console.seed,
     )
     session.close()
@@ -75,7 +77,10 @@ def tell(
     console: Console,
     folder: Folder,
     answers: Annotated[
-        str, typer.Argument(metavar="FILE|-", help='JSON lines {"item", "score" or null, "status", "cost"}.')
+        str,
+        typer.Argument(
+            metavar="FILE|-", help='JSON lines {"item", "score" or null, "status", "cost", "tokens"}.'
+        ),
     ],
 ) -> None:
     """Take in what came out of items, in any order."""
@@ -89,7 +94,9 @@ def tell(
     session = _resume(console, folder)
     session.tell(
         {
-            answer.item: Response(answer.score, answer.trials, answer.status, answer.cost, answer.time)
+            answer.item: Response(
+                answer.score, answer.trials, answer.status, answer.cost, answer.tokens, answer.time
+            )
             for answer in told
         }
     )

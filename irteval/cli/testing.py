@@ -46,6 +46,10 @@ Criterion: TypeAlias = Annotated[
 Errors: TypeAlias = Annotated[
     Literal["missing", "wrong"], typer.Option(help="What an item that failed to run counts as.")
 ]
+Costs: TypeAlias = Annotated[
+    Literal["ignore", "bank"],
+    typer.Option(help="Whether the choice of items allows for what each costs by the bank."),
+]
 
 
 def check_target(console: Console, estimates: Sequence[Estimate], target: float | None) -> None:

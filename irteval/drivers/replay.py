@@ -107,6 +107,7 @@ class _Replay:
             criterion=settings.criterion,
             seed=settings.seed,
             available=~np.isnan(recorded),
+            cost=settings.item_costs(bank),
             device=device,
         )
         self.recorded = torch.as_tensor(recorded, device=self.cohort.device)

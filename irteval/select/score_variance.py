@@ -11,7 +11,13 @@ from irteval.calibrate.prediction import Prediction
 
 
 def score_variance_batch(
-    prediction: Prediction, weights: Tensor, frame: Tensor, rest: Tensor, pending: Tensor, count: int
+    prediction: Prediction,
+    weights: Tensor,
+    frame: Tensor,
+    rest: Tensor,
+    pending: Tensor,
+    count: int,
+    cost: Tensor | None = None,
 ) -> Tensor:
     """A batch chosen greedily by the expected reduction of the score's posterior variance.
 
@@ -28,6 +34,7 @@ def score_variance_batch(
         rest: 1 for an item without an answer, ``[R, N]``.
         pending: numbers of items asked and not answered yet, ``[R, m]``, −1 for none.
         count: items to choose, at most the number in the frame of any row.
+        cost: of each item, ``[N]``: the reduction a unit of cost counts.
 
     Returns:
         Item numbers, ``[R, count]``.
@@ -55,6 +62,7 @@ def score_variance_batch(
     chosen = []
     for _ in range(count):
         gain = _gain(hypothesis_weight, r, t, q)
+        gain = gain if cost is None else gain / cost
         item = gain.masked_fill(~frame, -1).argmax(-1)
         chosen.append(item)
         frame.scatter_(-1, item[:, None], False)

@@ -48,6 +48,7 @@ def view_of(asked: int, in_range: float = 1.0, subjects: int = 3) -> View:
         prediction=refuse_prediction,
         mixed=lambda: (p, torch.full((subjects,), in_range).double()),
         uniform=torch.linspace(0.1, 0.9, subjects).double(),
+        cost=torch.ones(ITEMS).double(),
     )
 
 

@@ -138,7 +138,7 @@ class _Log:
             self._number,
             scores,
             status=_status(sample, scores),
-            content=_content(sample),
+            content=sample_content(sample),
             trial=epoch,
             record=content_hash(sample["uuid"]) if isinstance(sample.get("uuid"), str) else 0,
             tokens_in=_total(usage, "input_tokens"),
@@ -199,7 +199,7 @@ def _status(sample: Mapping[str, Any], scores: Mapping[str, Any]) -> str:
     return "limit" if sample.get("limit") else "unscored"
 
 
-def _content(sample: Mapping[str, Any]) -> int:
+def sample_content(sample: Mapping[str, Any]) -> int:
     """What was asked: input, target and choices; an id of text is part of it, a number counts positions."""
     texts = [_plain(sample.get("input")), _plain(sample.get("target")), _plain(sample.get("choices"))]
     if not texts[0]:

@@ -10,8 +10,8 @@ import pandas as pd
 from irteval.responses.read.cells import Cells
 from irteval.responses.read.values import Coded, merge, read_texts
 
-# Columns that checks look at; others stay aside.
-OF_ITEMS = ("content_hash", "native_id")
+# Columns that checks and banks look at; others stay aside.
+OF_ITEMS = ("content_hash", "native_id", "prompt_hash")
 OF_SUBJECTS = ("harness", "harness_version")
 
 
