@@ -91,8 +91,8 @@ def test_the_commands_of_a_page_run_in_its_order(document, demo_folder, tmp_path
         put_harness_files(request.getfixturevalue("shared"), tmp_path)
     for language, group in groupby(runnable(document), key=lambda block: block.language):
         for text in [b.text for b in group] if language == "sh" else ["\n".join(b.text for b in group)]:
-            if text.startswith("# harness.py"):
-                (tmp_path / "harness.py").write_text(text)
+            if file := re.match(r"# (\w+\.py)\b", text):
+                (tmp_path / file[1]).write_text(text)
             elif language == "sh":
                 run(["bash", "-euo", "pipefail", "-c", text], tmp_path)
             else:

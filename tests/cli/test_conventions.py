@@ -106,7 +106,7 @@ def test_an_unexpected_error_is_one_line(
 
     monkeypatch.setattr("irteval.responses.read.read_responses", fail)
     result = irteval("show", files.new)
-    assert (result.code, result.err) == (1, "error: ZeroDivisionError: by zero\n")
+    assert (result.code, result.err) == (1, "error: ZeroDivisionError: by\\nzero\n")
     assert irteval("show", files.new, "--json").document["error"]["code"] == "error"
     assert "Traceback" in irteval("show", files.new, "--log-level", "debug").err
 

@@ -100,7 +100,7 @@ def test_in_range_it_is_the_model_alone() -> None:
 
 def test_beyond_it_leans_on_the_design() -> None:
     interval = combine(model_of(0.7, 0.0025, 0), design_of(0.65, 0.0009))
-    variance = 1.7 * 0.0025 + 0.13 * 0.1**2 / (4 + 0.3 * 25 * 0.1)
+    variance = 1.4 * 0.0025 + 0.13 * 0.1**2 / (4 + 0.3 * 25 * 0.1)
     lean = variance / (variance + 0.0009)
     spread = (1 - lean) ** 2 * variance + lean**2 * 0.0009 + lean * (1 - lean) * np.sqrt(variance * 0.0009)
     centre = (interval.low + interval.high).item() / 2
