@@ -22,6 +22,7 @@ class Server:
             state. ``always`` is done to every one.
         requests: bodies, in the order in which they came in.
         most_at_once: requests that were answered at the same time.
+        meeting: the first requests wait here for each other, as many as its parties.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -34,6 +35,7 @@ class Server:
         self.has_logprobs = True
         self.flagged: Callable[[str], bool] = lambda prompt: False
         self.most_at_once = self._now = 0
+        self.meeting: threading.Barrier | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
         server = self
@@ -72,6 +74,8 @@ class Server:
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
         try:
+            if self.meeting is not None and number < self.meeting.parties:
+                self.meeting.wait(30)
             self._reply(http, body, self.always or self.faults.get(number))
         finally:
             with self._lock:
