@@ -137,3 +137,12 @@ def test_the_documented_estimate_has_the_keys_of_a_real_one():
     example = next(b for b in blocks_of(ROOT / "docs" / "files.md") if '"estimates"' in b.text)
     (estimate,) = json.loads(example.text)["estimates"]
     assert list(estimate) == [field.name for field in fields(Estimate)]
+
+
+def test_the_docs_show_the_same_errors_as_the_card_of_the_bank():
+    def rows(document: Path) -> set[str]:
+        return set(re.findall(r"^\| (?:newest|random) \d+ %, .*$", document.read_text(), flags=re.MULTILINE))
+
+    card = rows(ROOT / "fitted_models" / "swebench-verified" / "README.md")
+    shown = rows(ROOT / "README.md"), rows(ROOT / "docs" / "accuracy.md")
+    assert all(shown) and set.union(*shown) <= card
