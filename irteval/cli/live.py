@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from irteval.cli.console import Console
+from irteval.cli.driving import Options
 
 if TYPE_CHECKING:
     from irteval.bank import ItemBank
@@ -30,9 +31,10 @@ class Live:
         bank, bank_path: what is tested with.
         out: the run folder; None keeps nothing.
         settings: of the session.
-        at_once, concurrency, max_seconds: as in `irteval.drivers.live.run_live`.
+        at_once: as in `irteval.drivers.live.run_live`.
+        subjects: who is named to be tested.
         driver: its name.
-        options: of the command line, by name.
+        options: of the live drivers.
     """
 
     bank: ItemBank
@@ -40,10 +42,9 @@ class Live:
     out: Path | None
     settings: Mapping[str, Any]
     at_once: int | None
-    concurrency: int
-    max_seconds: float | None
+    subjects: Sequence[str] | None
     driver: str
-    options: Mapping[str, Any]
+    options: Options
 
     @property
     def work(self) -> Path | None:
@@ -54,13 +55,13 @@ class Live:
 
     def wanted(self, name: str, flag: str) -> Any:
         """An option that the driver can't do without."""
-        if not self.options[name]:
+        if not getattr(self.options, name):
             raise typer.BadParameter(f"wanted with --driver {self.driver}", param_hint=f"'{flag}'")
-        return self.options[name]
+        return getattr(self.options, name)
 
     def subject(self, default: str) -> str:
         """Who is tested: one subject."""
-        named = self.options["subject"] or [default]
+        named = self.subjects or [default]
         if len(named) > 1:
             raise typer.BadParameter("one subject a run with a live driver", param_hint="'--subject'")
         return str(named[0])
@@ -81,8 +82,8 @@ class Live:
                 session,
                 harness,
                 at_once=self.at_once,
-                concurrency=self.concurrency,
-                max_seconds=self.max_seconds,
+                concurrency=self.options.concurrency,
+                max_seconds=self.options.max_seconds,
                 progress=progress,
             )
 
@@ -116,7 +117,7 @@ def command(console: Console, live: Live) -> list[Estimate]:
 
     line = live.wanted("command", "--command")
     with tempfile.TemporaryDirectory() as scratch:
-        harness = CommandHarness(line, live.work or Path(scratch), live.options["timeout"])
+        harness = CommandHarness(line, live.work or Path(scratch), live.options.timeout)
         return [live.drive(console, harness, live.subject("subject"), command=line)]
 
 
@@ -128,25 +129,25 @@ def openai(console: Console, live: Live) -> list[Estimate]:
     options = live.options
     kept = {
         "model": live.wanted("model", "--model"),
-        "base_url": options["base_url"],
-        "api": options["api"],
-        "scoring": options["scoring"],
-        "pattern": options["pattern"],
-        "options": key_values(options["model_args"], "-M"),
+        "base_url": options.base_url,
+        "api": options.api,
+        "scoring": options.scoring,
+        "pattern": options.pattern,
+        "options": key_values(options.model_args, "-M"),
     }
-    by_choice = str(options["scoring"]).startswith("choice")
+    by_choice = str(options.scoring).startswith("choice")
     prompts = read_prompts(live.wanted("prompts", "--prompts"), live.bank, by_choice=by_choice)
     # One item a request: a slot that is free is filled at once.
-    settings = dict(live.settings) | {"batch": live.settings["batch"] or live.concurrency}
+    settings = dict(live.settings) | {"batch": live.settings["batch"] or options.concurrency}
     one_by_one = replace(live, at_once=1, settings=settings)
     harness = OpenAIHarness(
         prompts,
         **kept,
-        timeout=options["timeout"] or 120.0,
-        retries=options["retries"],
-        prices=options["prices"],
+        timeout=options.timeout or 120.0,
+        retries=options.retries,
+        prices=options.prices,
         folder=live.work,
-        connections=live.concurrency,
+        connections=options.concurrency,
     )
     return [one_by_one.drive(console, harness, live.subject(kept["model"]), **kept)]
 
@@ -156,19 +157,19 @@ def lm_eval(console: Console, live: Live) -> list[Estimate]:
     from irteval.drivers.lm_eval import LmEvalTasks, TaskOptions
 
     options = live.options
-    arguments = key_values(options["model_args"], "-M")
+    arguments = key_values(options.model_args, "-M")
     tasks = LmEvalTasks(
         live.bank,
-        [name for name in str(options["tasks"] or "").split(",") if name],
-        include_path=options["include_path"],
-        options=_task_options(TaskOptions, options["task_args"]),
+        [name for name in str(options.tasks or "").split(",") if name],
+        include_path=options.include_path,
+        options=_task_options(TaskOptions, options.task_args),
         metadata=arguments,
-        metric=options["metric"],
+        metric=options.metric,
     )
-    if options["checkpoints"] is None:
+    if options.checkpoints is None:
         return [_lm_eval_subject(console, live, tasks, arguments)]
     estimates = []
-    for path in _in_order(options["checkpoints"]):
+    for path in _in_order(options.checkpoints):
         own = replace(live, out=live.out and live.out / Path(path).name)
         console.say(f"checkpoint {path}")
         estimates.append(_lm_eval_subject(console, own, tasks, arguments | {"pretrained": path}))
@@ -179,7 +180,7 @@ def _lm_eval_subject(console: Console, live: Live, tasks: Any, arguments: dict[s
     from irteval.drivers.lm_eval import LmEvalHarness
     from irteval.drivers.lm_eval_output import write_lm_eval_files
 
-    model = live.options["model"] or "hf"
+    model = live.options.model or "hf"
     harness = LmEvalHarness(tasks, model, arguments, folder=live.work)
     names = ("pretrained", "model", "path")
     subject = live.subject(next((str(arguments[name]) for name in names if name in arguments), model))
@@ -206,10 +207,10 @@ def inspect(console: Console, live: Live) -> list[Estimate]:
     model, spec = live.wanted("model", "--model"), live.wanted("tasks", "--tasks")
     kept = {
         "model": model,
-        "model_args": key_values(options["model_args"], "-M"),
-        "task_args": key_values(options["task_args"], "-T"),
+        "model_args": key_values(options.model_args, "-M"),
+        "task_args": key_values(options.task_args, "-T"),
     }
-    parallel = max(live.concurrency, live.at_once or 1)
+    parallel = max(options.concurrency, live.at_once or 1)
     own = replace(live, settings=dict(live.settings) | {"batch": parallel})
     with own.session(console, live.subject(model), tasks=spec, **kept) as session:
         estimate = run_inspect(
@@ -217,8 +218,8 @@ def inspect(console: Console, live: Live) -> list[Estimate]:
             spec,
             **kept,
             parallel=parallel,
-            scorer=options["metric"],
-            max_seconds=live.max_seconds,
+            scorer=options.metric,
+            max_seconds=options.max_seconds,
             log_dir=live.out and live.out / "logs",
         )
     return [estimate]
