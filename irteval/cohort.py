@@ -20,6 +20,7 @@ from irteval.calibrate.ability_grid import AbilityGrid
 from irteval.calibrate.prediction import Prediction
 from irteval.calibrate.threads import threads_for
 from irteval.errors import InputError
+from irteval.estimate.carried_prior import CarriedPrior, CarriedScorer
 from irteval.estimate.design_based import DesignScore, planned_variance, pooled_design_score
 from irteval.estimate.interval import Interval
 from irteval.estimate.mixture import ModelScore
@@ -68,6 +69,7 @@ class Cohort:
         available: whether a subject can be asked an item at all, ``[S, N]``; everything where None.
         cost: of each item, ``[N]``, which the criterion ``score`` allows for; all alike where None.
         shares: benchmark to least and greatest share of the items asked, as in `ContentBounds.of`.
+        prior: ability of a subject that these follow, such as an earlier checkpoint.
         device: where tensors live.
 
     Attributes:
@@ -86,6 +88,7 @@ class Cohort:
         available: NDArray[np.bool_] | None = None,
         cost: NDArray[np.float64] | None = None,
         shares: Mapping[str, Sequence[float]] | None = None,
+        prior: CarriedPrior | None = None,
         device: str = "cpu",
     ) -> None:
         if criterion not in CRITERIA:
@@ -93,7 +96,7 @@ class Cohort:
         if shares and criterion not in WITH_SHARES:
             wanted = f"with shares wanted one of {', '.join(WITH_SHARES)}"
             raise InputError(f"'{criterion}', {wanted}", field="criterion")
-        self.scorer = Scorer(bank, device)
+        self.scorer = Scorer(bank, device) if prior is None else CarriedScorer(bank, prior, device)
         self.subjects = tuple(subjects)
         self.seed = seed
         self.device = self.scorer.device

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from irteval.bank import ItemBank
 from irteval.cohort import Cohort, Decision, Look
 from irteval.errors import BankMismatchError, InputError
+from irteval.estimate.carried_prior import CarriedPrior
 from irteval.estimate.result import Estimate
 from irteval.estimate.stopping import Goal, Rival
 from irteval.journal import JournalLine, RunFolder, now
@@ -95,6 +96,9 @@ class SessionSettings:
             a power of 80 %: from the rivals, or where there are none from another subject tested as closely.
         rivals: subject to lower and upper limit of its full score, at this level; equal where it is known.
         stop_rank: stop when the subject is known to be above or below each rival.
+        prior_mean, prior_sd: ability and its standard error, a value a dimension, of a subject that this one
+            follows, such as the checkpoint before: ``estimate.ability`` and ``estimate.ability_se``. What
+            the answers say goes before it.
     """
 
     budget: int | None = None
@@ -111,6 +115,8 @@ class SessionSettings:
     difference: float | None = None
     rivals: Mapping[str, Sequence[float]] | None = None
     stop_rank: bool = False
+    prior_mean: Sequence[float] | None = None
+    prior_sd: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("budget", "batch", "max_tokens"):
@@ -133,7 +139,18 @@ class SessionSettings:
                 raise InputError(f"{low:g} to {high:g} of '{name}', {wanted}", field="rivals")
         if self.stop_rank and not self.rivals:
             raise InputError("no rival, wanted at least one", field="rivals")
+        if (self.prior_mean is None) != (self.prior_sd is None):
+            raise InputError("wanted prior_mean and prior_sd, or neither", field="prior_mean")
+        if any(not sd > 0 for sd in self.prior_sd or ()):
+            raise InputError(f"{self.prior_sd}, wanted more than 0", field="prior_sd")
         _ = self.goal  # refuses a difference that no test can find
+
+    @property
+    def prior(self) -> CarriedPrior | None:
+        """The ability that a subject starts from; None where it is like any other."""
+        if self.prior_mean is None or self.prior_sd is None:
+            return None
+        return CarriedPrior(self.prior_mean, self.prior_sd)
 
     @property
     def goal(self) -> Goal | None:
@@ -210,6 +227,7 @@ class Session:
             seed=self.settings.seed,
             cost=self.settings.item_costs(bank),
             shares=self.settings.shares,
+            prior=self.settings.prior,
             device=device,
         )
         self._row = torch.zeros(1, dtype=torch.long, device=self._cohort.device)

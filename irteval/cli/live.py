@@ -19,6 +19,7 @@ from irteval.cli.driving import Options
 if TYPE_CHECKING:
     from irteval.bank import ItemBank
     from irteval.drivers.live import Harness
+    from irteval.drivers.ranks import RankedHarness
     from irteval.estimate.result import Estimate
     from irteval.session import Session
 
@@ -153,10 +154,14 @@ def openai(console: Console, live: Live) -> list[Estimate]:
 
 
 def lm_eval(console: Console, live: Live) -> list[Estimate]:
-    """``--driver lm-eval``; with ``--checkpoints`` one after the other, tasks loaded once."""
+    """``--driver lm-eval``; with ``--checkpoints`` one after the other, tasks loaded once; under ``torchrun``
+    the first rank alone says what came out."""
     from irteval.drivers.lm_eval import LmEvalTasks, TaskOptions
+    from irteval.drivers.ranks import Ranks
 
-    options = live.options
+    options, ranks = live.options, Ranks()
+    if ranks.rank:
+        console.quiet = True
     arguments = key_values(options.model_args, "-M")
     tasks = LmEvalTasks(
         live.bank,
@@ -167,28 +172,81 @@ def lm_eval(console: Console, live: Live) -> list[Estimate]:
         metric=options.metric,
     )
     if options.checkpoints is None:
-        return [_lm_eval_subject(console, live, tasks, arguments)]
-    estimates = []
-    for path in _in_order(options.checkpoints):
+        if options.from_previous:
+            raise typer.BadParameter("wanted with --checkpoints", param_hint="'--from-previous'")
+        estimates = [_lm_eval_subject(console, live, tasks, arguments)]
+    else:
+        estimates = _lm_eval_series(console, live, tasks, arguments, options.checkpoints)
+    if ranks.rank:
+        raise typer.Exit
+    return estimates
+
+
+def _lm_eval_series(
+    console: Console, live: Live, tasks: Any, arguments: dict[str, Any], pattern: str
+) -> list[Estimate]:
+    """Checkpoints, one after the other."""
+    estimates: list[Estimate] = []
+    for path in _in_order(pattern):
         own = replace(live, out=live.out and live.out / Path(path).name)
+        if live.options.from_previous and estimates:
+            own = replace(own, settings=dict(own.settings) | _prior(estimates[-1]))
         console.say(f"checkpoint {path}")
         estimates.append(_lm_eval_subject(console, own, tasks, arguments | {"pretrained": path}))
     return estimates
 
 
+def _prior(previous: Estimate) -> dict[str, Any]:
+    """The settings of a session that starts from another subject's ability."""
+    # Rounded, so that a run that goes on has the settings that it began with.
+    return {
+        "prior_mean": [round(value, 6) for value in previous.ability],
+        "prior_sd": [round(value, 6) for value in previous.ability_se],
+    }
+
+
 def _lm_eval_subject(console: Console, live: Live, tasks: Any, arguments: dict[str, Any]) -> Estimate:
     from irteval.drivers.lm_eval import LmEvalHarness
     from irteval.drivers.lm_eval_output import write_lm_eval_files
+    from irteval.drivers.ranks import RankedHarness, Ranks
 
-    model = live.options.model or "hf"
-    harness = LmEvalHarness(tasks, model, arguments, folder=live.work)
+    model, ranks = live.options.model or "hf", Ranks()
+    harness = LmEvalHarness(tasks, model, arguments, folder=None if ranks.rank else live.work)
     names = ("pretrained", "model", "path")
     subject = live.subject(next((str(arguments[name]) for name in names if name in arguments), model))
     kept = {"model": model, "model_args": arguments, "tasks": sorted(tasks.tasks), **asdict(tasks.options)}
-    estimate = live.drive(console, harness, subject, **kept)
-    if live.out is not None:
+    if ranks.size == 1:
+        estimate = live.drive(console, harness, subject, **kept)
+    else:
+        estimate = _drive_together(console, live, RankedHarness(harness, ranks), subject, kept)
+    if live.out is not None and ranks.rank == 0:
         files = write_lm_eval_files(harness, estimate, live.out / "lm-eval")
         console.say(f"lm-eval's files: {files[0].parent}")
+    return estimate
+
+
+def _drive_together(
+    console: Console, live: Live, harness: RankedHarness, subject: str, kept: dict[str, Any]
+) -> Estimate:
+    """Under ``torchrun``: the first rank tests, the others serve it and learn its estimate."""
+    if live.options.concurrency > 1:
+        raise typer.BadParameter("wanted 1: ranks answer together", param_hint="'--concurrency'")
+    ranks = harness.ranks
+    ranks.join()
+    estimate: Estimate | None = None
+    if ranks.rank:
+        harness.serve()
+    else:
+        try:
+            estimate = live.drive(console, harness, subject, **kept)
+        except BaseException:
+            harness.finish()
+            ranks.broadcast(None)
+            raise
+        harness.finish()
+    estimate = ranks.broadcast(estimate)
+    if estimate is None:  # the first rank has said why
+        raise typer.Exit(1)
     return estimate
 
 

@@ -109,6 +109,7 @@ class _Replay:
             available=~np.isnan(recorded),
             cost=settings.item_costs(bank),
             shares=settings.shares,
+            prior=settings.prior,
             device=device,
         )
         self.recorded = torch.as_tensor(recorded, device=self.cohort.device)
