@@ -6,8 +6,8 @@ is a cohort of one with names, files and a queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,13 +20,16 @@ from irteval.calibrate.ability_grid import AbilityGrid
 from irteval.calibrate.prediction import Prediction
 from irteval.calibrate.threads import threads_for
 from irteval.errors import InputError
+from irteval.estimate.carried_prior import CarriedPrior, CarriedScorer
 from irteval.estimate.design_based import DesignScore, planned_variance, pooled_design_score
 from irteval.estimate.interval import Interval
 from irteval.estimate.mixture import ModelScore
 from irteval.estimate.person_fit import misfit_warnings
 from irteval.estimate.result import Estimate
 from irteval.estimate.scorer import MODEL_MARGIN, Answers, Scorer
+from irteval.estimate.stopping import Goal, Reason, widened
 from irteval.select.balanced import BalancedDesign
+from irteval.select.content import ContentBounds
 from irteval.select.d_optimal import DOptimalDesign
 from irteval.select.design import Design, FisherDesign, Plan, RandomDesign, ScoreDesign, View
 from irteval.select.faq import FaqDesign
@@ -34,7 +37,7 @@ from irteval.select.kullback_leibler import KullbackLeiblerDesign
 from irteval.select.posterior_variance import PosteriorVarianceDesign
 from irteval.select.proportional import ProportionalDesign
 from irteval.select.stratified import StratifiedDesign
-from irteval.select.systematic import inclusion_probabilities, uniforms
+from irteval.select.systematic import uniforms
 
 CRITERIA = (
     "score",
@@ -49,6 +52,7 @@ CRITERIA = (
     "faq",
 )
 ON_GRID = ("fisher", "kl")  # criteria that follow a one-dimensional ability
+WITH_SHARES = ("score", "random", "stratified", "pps", "faq")  # criteria that keep to shares of benchmarks
 OPEN, PENDING, ANSWERED, LOST = 0, 1, 2, 3
 LEAST_ANSWERS = 25  # before a stop on the model's width
 LEAST_DRAWS = 25  # answers drawn by probability before a stop on the design-based width
@@ -64,6 +68,8 @@ class Cohort:
         seed: of every draw.
         available: whether a subject can be asked an item at all, ``[S, N]``; everything where None.
         cost: of each item, ``[N]``, which the criterion ``score`` allows for; all alike where None.
+        shares: benchmark to least and greatest share of the items asked, as in `ContentBounds.of`.
+        prior: ability of a subject that these follow, such as an earlier checkpoint.
         device: where tensors live.
 
     Attributes:
@@ -81,16 +87,22 @@ class Cohort:
         seed: int = 0,
         available: NDArray[np.bool_] | None = None,
         cost: NDArray[np.float64] | None = None,
+        shares: Mapping[str, Sequence[float]] | None = None,
+        prior: CarriedPrior | None = None,
         device: str = "cpu",
     ) -> None:
         if criterion not in CRITERIA:
             raise InputError(f"'{criterion}', wanted one of {', '.join(CRITERIA)}", field="criterion")
-        self.scorer = Scorer(bank, device)
+        if shares and criterion not in WITH_SHARES:
+            wanted = f"with shares wanted one of {', '.join(WITH_SHARES)}"
+            raise InputError(f"'{criterion}', {wanted}", field="criterion")
+        self.scorer = Scorer(bank, device) if prior is None else CarriedScorer(bank, prior, device)
         self.subjects = tuple(subjects)
         self.seed = seed
         self.device = self.scorer.device
         relative = np.ones(len(bank)) if cost is None else cost / cost.mean()
         self._cost = torch.as_tensor(relative, dtype=torch.float64, device=self.device)
+        self._content = ContentBounds.of(bank.benchmarks, shares, self.device) if shares else None
         shape = (len(self.subjects), len(bank.items))
         self._available = (
             torch.ones(shape, dtype=torch.bool, device=self.device)
@@ -184,8 +196,9 @@ class Cohort:
         frame = self._frame(rows)
         plan = Plan(asked)
         if not bool(drawn.isnan().any()):
-            size, p = self._design.sizes(self._view(rows, frame, step))
-            everywhere = inclusion_probabilities(size, asked.shape[1]).scatter(1, asked, drawn)
+            view = self._view(rows, frame, step)
+            size, p = self._design.sizes(view)
+            everywhere = view.inclusion(size, asked.shape[1]).scatter(1, asked, drawn)
             plan = Plan(asked, everywhere, p)
         self._record(rows, frame, plan, step)
 
@@ -233,6 +246,7 @@ class Cohort:
             mixed=mixed,
             uniform=uniforms(self.seed, [self.subjects[r] for r in rows.tolist()], step).to(self.device),
             cost=self._cost,
+            content=None if self._content is None else self._content.after(self.state[rows] != OPEN),
         )
 
     def _ability(self, rows: Tensor) -> Tensor:
@@ -321,27 +335,61 @@ class Cohort:
             planned=self._planned[rows][..., group],
         )
 
-    def look(self, rows: Tensor, level: float, target: float | None = None) -> Look:
-        """The total score of subjects as it stands, and whether its half-width has reached the target.
+    def look(
+        self, rows: Tensor, level: float, goal: Goal | None = None, decided: Decision | None = None
+    ) -> Look:
+        """The total score of subjects as it stands, and whether the goal is reached.
 
-        A stop looks at widths, never at the answers' agreement: at the model's own width where the subject
-        is in range, with a margin and after at least 25 answers; else at the design-based width, after at
-        least 25 answers drawn by probability. That one depends on the variance alone, so that stopping on it
-        keeps its coverage (Chow & Robbins 1965).
+        A goal is judged by the model's interval where the subject is in range, with a margin and after at
+        least 25 answers; else by the design-based one, after at least 25 answers drawn by probability.
+        `irteval.estimate.stopping` has why the interval holds at such a stop.
+
+        Args:
+            rows: numbers of subjects, ``[R]``.
+            level: of the interval.
+            goal: at which to stop; None never to.
+            decided: what was decided at an earlier stop, for answers that come in after it.
         """
         with threads_for(len(rows) * self.items_total):
             answers, prediction = self._predict(rows)
             model = self.scorer.model_score(prediction, answers)
         design = self.design_score(rows)
         combined = self.scorer.interval(model, design, answers, level)
-        by_model = by_design = torch.zeros(len(rows), dtype=torch.bool, device=self.device)
-        if target is not None:
-            alone = self.scorer.design_only_interval(design, answers, level)
-            enough = (answers.answered.sum(1) >= LEAST_ANSWERS) | (self.open_items()[rows] == 0)
-            by_model = enough & (model.in_range >= 0.5) & (MODEL_MARGIN * combined.half_width <= target)
-            by_design = (design.draws >= LEAST_DRAWS) & (alone.half_width <= target) & ~by_model
-            combined = alone.where(by_design, combined)
-        return Look(rows, answers, prediction, model, combined, by_model | by_design, by_design, level)
+        alone = self.scorer.design_only_interval(design, answers, level)
+        if decided is None:
+            decided = self._decide(rows, goal, answers, model, design, combined, alone)
+        total = alone.where(decided.by_design, combined)
+        factor = torch.ones_like(total.half_width)
+        if goal is not None:
+            factor = torch.where(decided.by_rank, goal.widening(total.half_width), factor)
+        total = widened(total, factor, self.scorer.possible(answers, 0))
+        return Look(rows, answers, prediction, model, total, decided, factor, level)
+
+    def _decide(
+        self,
+        rows: Tensor,
+        goal: Goal | None,
+        answers: Answers,
+        model: ModelScore,
+        design: DesignScore,
+        combined: Interval,
+        alone: Interval,
+    ) -> Decision:
+        """Whether to stop, and on what."""
+        no = torch.zeros(len(rows), dtype=torch.bool, device=self.device)
+        if goal is None:
+            return Decision(no, no, no)
+        enough = (answers.answered.sum(1) >= LEAST_ANSWERS) | (self.open_items()[rows] == 0)
+        trusted, sampled = enough & (model.in_range >= 0.5), design.draws >= LEAST_DRAWS
+        careful = replace(combined, half_width=MODEL_MARGIN * combined.half_width)
+        by_model = trusted & (careful.half_width <= goal.width)
+        by_width = by_model | (sampled & (alone.half_width <= goal.width))
+        by_rank = ranked_by_model = no
+        if goal.rank:
+            names = [self.subjects[row] for row in rows.tolist()]
+            ranked_by_model = trusted & goal.settled(careful, names)
+            by_rank = (ranked_by_model | (sampled & goal.settled(alone, names))) & ~by_width
+        return Decision(by_width, by_rank, (by_width & ~by_model) | (by_rank & ~ranked_by_model))
 
     def estimates(self, look: Look, warnings: Sequence[tuple[str, ...]] | None = None) -> list[Estimate]:
         """Scores and intervals of the subjects of a look, the suite's benchmarks included.
@@ -356,7 +404,8 @@ class Cohort:
             design = self.design_score(look.rows, group)
             combined = self.scorer.interval(model, design, look.answers, look.level, group)
             alone = self.scorer.design_only_interval(design, look.answers, look.level, group)
-            intervals.append(alone.where(look.by_design, combined))
+            own = alone.where(look.decision.by_design, combined)
+            intervals.append(widened(own, look.widening, self.scorer.possible(look.answers, group)))
             ranges.append(model.in_range)
         names = [self.subjects[row] for row in look.rows.tolist()]
         answers = look.answers
@@ -375,15 +424,36 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """Why R subjects stop, ``[R]`` each.
+
+    Attributes:
+        by_width: the interval is narrow enough.
+        by_rank: every rival is known to be above or below.
+        by_design: the stop relies on the design-based interval, not on the model's.
+    """
+
+    by_width: Tensor
+    by_rank: Tensor
+    by_design: Tensor
+
+    @property
+    def stop(self) -> Tensor:
+        """Whether to ask nothing more."""
+        return self.by_width | self.by_rank
+
+
+@dataclass(frozen=True)
 class Look:
     """What `Cohort.look` saw of R subjects.
 
     Attributes:
         rows: their numbers, ``[R]``.
         answers, prediction, model: what the total rests on.
-        total: score and interval of the total: design-based alone where the stop relied on it.
-        stop: whether the target is reached, ``[R]``.
-        by_design: whether by the design-based width, ``[R]``.
+        total: score and interval of the total: design-based alone where the stop relied on it, widened where
+            it was on a rank.
+        decision: whether the goal is reached.
+        widening: of the intervals, ``[R]``; 1 where the stop was not on a rank.
         level: of the interval.
     """
 
@@ -392,6 +462,12 @@ class Look:
     prediction: Prediction
     model: ModelScore
     total: Interval
-    stop: Tensor
-    by_design: Tensor
+    decision: Decision
+    widening: Tensor
     level: float
+
+    def reason(self, row: int, goal: Goal | None) -> Reason | None:
+        """Why one of the subjects stops, ``row`` counting within the look; None where it goes on."""
+        if goal is None or not bool(self.decision.stop[row]):
+            return None
+        return "rank" if bool(self.decision.by_rank[row]) else goal.reached(float(self.total.half_width[row]))

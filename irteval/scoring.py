@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import torch
+from scipy.special import ndtri
 
 from irteval.bank import ItemBank
 from irteval.cohort import Cohort
 from irteval.errors import InputError
 from irteval.estimate.result import Estimate
+from irteval.files import read_json
+from irteval.journal import ESTIMATES_FILE
 from irteval.responses import ResponseMatrix
 from irteval.session import KNOWN_SUBJECT
 
@@ -53,6 +58,46 @@ def score(
         for start in range(0, len(known.subjects), size)
     ]
     return [estimate for part in parts for estimate in _score(bank, part, level, device)]
+
+
+def recorded_score(
+    bank: ItemBank, responses: ResponseMatrix, subject: str, level: float
+) -> tuple[float, float]:
+    """The interval of one subject's full score; lower and upper limit meet where every item has an answer.
+
+    Raises:
+        InputError: no such subject.
+    """
+    if subject not in responses.subjects:
+        raise InputError(f"subject '{subject}' has no recorded responses", field="rival")
+    row = np.array([responses.subjects.index(subject)])
+    (estimate,) = score(bank, responses.take(subjects=row), level=level)
+    return estimate.interval
+
+
+def earlier_scores(path: Path, level: float) -> dict[str, tuple[float, float]]:
+    """The intervals of the subjects of an earlier run, at ``level``.
+
+    Args:
+        path: a run folder, or a file with the document of ``--json``.
+        level: the intervals' widths are those of a normal error at it.
+
+    Raises:
+        InputError: there are no estimates.
+    """
+    file = path / ESTIMATES_FILE if path.is_dir() else path
+    document = read_json(file) if file.is_file() else None
+    estimates = document.get("estimates") if isinstance(document, dict) else None
+    if not estimates:
+        raise InputError("no estimates, wanted a run that has ended", file=str(file), field="rival")
+    found = {}
+    for estimate in estimates:
+        low, high = estimate["interval"]
+        scale = ndtri((1 + level) / 2) / ndtri((1 + estimate["level"]) / 2)
+        centre, half_width = (low + high) / 2, scale * (high - low) / 2
+        limits = np.clip([centre - half_width, centre + half_width], 0, 1)
+        found[estimate["subject"]] = (float(limits[0]), float(limits[1]))
+    return found
 
 
 def _score(bank: ItemBank, responses: ResponseMatrix, level: float, device: str) -> list[Estimate]:

@@ -20,9 +20,11 @@ import torch
 from numpy.typing import NDArray
 
 from irteval.bank import ItemBank
-from irteval.cohort import Cohort, Look
+from irteval.cohort import Cohort, Decision, Look
 from irteval.errors import BankMismatchError, InputError
+from irteval.estimate.carried_prior import CarriedPrior
 from irteval.estimate.result import Estimate
+from irteval.estimate.stopping import Goal, Rival
 from irteval.journal import JournalLine, RunFolder, now
 
 Status = Literal["ok", "error", "timeout", "unscored"]
@@ -88,6 +90,15 @@ class SessionSettings:
             is reached at less cost; ``ignore`` takes them to be alike.
         max_cost: ask nothing more once the told costs add up to this.
         max_tokens: likewise of tokens.
+        shares: benchmark to the least and the greatest share of the items asked, so that each benchmark of a
+            suite gets an estimate: ``{"mmlu": (0.1, 0.5)}``. A name may have ``*``.
+        difference: stop when a difference of two full scores of this size would be found, at the level with
+            a power of 80 %: from the rivals, or where there are none from another subject tested as closely.
+        rivals: subject to lower and upper limit of its full score, at this level; equal where it is known.
+        stop_rank: stop when the subject is known to be above or below each rival.
+        prior_mean, prior_sd: ability and its standard error, a value a dimension, of a subject that this one
+            follows, such as the checkpoint before: ``estimate.ability`` and ``estimate.ability_se``. What
+            the answers say goes before it.
     """
 
     budget: int | None = None
@@ -100,13 +111,19 @@ class SessionSettings:
     costs: str = "ignore"
     max_cost: float | None = None
     max_tokens: int | None = None
+    shares: Mapping[str, Sequence[float]] | None = None
+    difference: float | None = None
+    rivals: Mapping[str, Sequence[float]] | None = None
+    stop_rank: bool = False
+    prior_mean: Sequence[float] | None = None
+    prior_sd: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("budget", "batch", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{value}, wanted at least 1", field=name)
-        for name in ("target", "level"):
+        for name in ("target", "level", "difference"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:
                 raise InputError(f"{value}, wanted a fraction between 0 and 1", field=name)
@@ -116,6 +133,32 @@ class SessionSettings:
             raise InputError(f"'{self.errors}', wanted missing or wrong", field="errors")
         if self.costs not in ("ignore", "bank"):
             raise InputError(f"'{self.costs}', wanted ignore or bank", field="costs")
+        for name, (low, high) in (self.rivals or {}).items():
+            if not 0 <= low <= high <= 1:
+                wanted = "wanted 0 <= lower <= upper <= 1"
+                raise InputError(f"{low:g} to {high:g} of '{name}', {wanted}", field="rivals")
+        if self.stop_rank and not self.rivals:
+            raise InputError("no rival, wanted at least one", field="rivals")
+        if (self.prior_mean is None) != (self.prior_sd is None):
+            raise InputError("wanted prior_mean and prior_sd, or neither", field="prior_mean")
+        if any(not sd > 0 for sd in self.prior_sd or ()):
+            raise InputError(f"{self.prior_sd}, wanted more than 0", field="prior_sd")
+        _ = self.goal  # refuses a difference that no test can find
+
+    @property
+    def prior(self) -> CarriedPrior | None:
+        """The ability that a subject starts from; None where it is like any other."""
+        if self.prior_mean is None or self.prior_sd is None:
+            return None
+        return CarriedPrior(self.prior_mean, self.prior_sd)
+
+    @property
+    def goal(self) -> Goal | None:
+        """At what to stop, budgets aside; None for never."""
+        if self.target is None and self.difference is None and not self.stop_rank:
+            return None
+        rivals = tuple(Rival(name, low, high) for name, (low, high) in (self.rivals or {}).items())
+        return Goal(self.level, self.target, self.difference, rivals, self.stop_rank)
 
     def item_costs(self, bank: ItemBank) -> NDArray[np.float64] | None:
         """What each item costs, ``[N]``; None where costs are ignored.
@@ -183,6 +226,8 @@ class Session:
             criterion=self.settings.criterion,
             seed=self.settings.seed,
             cost=self.settings.item_costs(bank),
+            shares=self.settings.shares,
+            prior=self.settings.prior,
             device=device,
         )
         self._row = torch.zeros(1, dtype=torch.long, device=self._cohort.device)
@@ -192,13 +237,15 @@ class Session:
         self._told: dict[str, Response] = {}
         self._looks: list[dict[str, Any]] = []
         self._stopped: str | None = None
-        self._by_design = False
+        self._goal = self.settings.goal
+        self._decision: Decision | None = None
 
     # What it says
 
     @property
     def stopped(self) -> str | None:
-        """Why nothing more is asked: ``target``, ``budget``, ``bank_empty``; None while it goes on."""
+        """Why nothing more is asked: ``target``, ``difference``, ``rank``, ``budget``, ``bank_empty``; None
+        while it goes on."""
         return self._stopped
 
     @property
@@ -228,8 +275,8 @@ class Session:
 
     def estimate(self) -> Estimate:
         """The full score and its interval from the answers told so far."""
-        target = self.settings.target if self._by_design else None
-        look = self._cohort.look(self._row, self.settings.level, target)
+        goal = None if self._decision is None else self._goal
+        look = self._cohort.look(self._row, self.settings.level, goal, self._decision)
         return self._cohort.estimates(look, [self._warnings()])[0].with_stop(self._stopped)
 
     # The loop
@@ -328,13 +375,13 @@ class Session:
         cohort, settings = self._cohort, self.settings
         quiet, spent = not self.pending, self._spent()
         exhausted = quiet and (int(cohort.open_items()[0]) == 0 or int(cohort.asked[0]) >= self._budget)
-        if not self._told or (settings.target is None and not quiet and not spent):
+        if not self._told or (self._goal is None and not quiet and not spent):
             self._stopped = "bank_empty" if exhausted and int(cohort.open_items()[0]) == 0 else None
             return
-        look = cohort.look(self._row, settings.level, settings.target)
+        look = cohort.look(self._row, settings.level, self._goal)
         self._note(look)
-        if bool(look.stop[0]):
-            self._stopped, self._by_design = "target", bool(look.by_design[0])
+        if reason := look.reason(0, self._goal):
+            self._stopped, self._decision = reason, look.decision
         elif exhausted or spent:
             self._stopped = "bank_empty" if int(cohort.open_items()[0]) == 0 else "budget"
 
@@ -483,7 +530,7 @@ class Session:
             references = list(steps[step].values())
             inclusion = [np.nan if r.probability is None else r.probability for r in references]
             if self._told:
-                self._note(self._cohort.look(self._row, self.settings.level, self.settings.target))
+                self._note(self._cohort.look(self._row, self.settings.level, self._goal))
             self._cohort.restore(0, self.bank.index(r.item for r in references).tolist(), inclusion, step)
             self._asked |= {r.item: r for r in references if r.item in handed}
             self._queue.extend(r for r in references if r.item not in handed)

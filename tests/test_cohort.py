@@ -15,6 +15,7 @@ from irteval.bank import ItemBank
 from irteval.cohort import ANSWERED, CRITERIA, LOST, PENDING, Asked, Cohort
 from irteval.drivers.replay import replay
 from irteval.errors import InputError
+from irteval.estimate.stopping import Goal
 from irteval.responses import ResponseMatrix
 
 if TYPE_CHECKING:
@@ -138,10 +139,10 @@ def test_a_stop_by_design_needs_twenty_five_drawn_answers(bank: ItemBank, scores
     everyone = torch.arange(4)
     chosen = Cohort(bank, NAMES, criterion="random")
     run(chosen, scores, everyone, 20)
-    assert not bool(chosen.look(everyone, 0.95, target=0.4).by_design.any())
+    assert not bool(chosen.look(everyone, 0.95, Goal(0.95, 0.4)).decision.by_design.any())
     run(chosen, scores, everyone, 37)
-    look = chosen.look(everyone, 0.95, target=0.4)
-    assert bool(look.stop.all())
+    look = chosen.look(everyone, 0.95, Goal(0.95, 0.4))
+    assert bool(look.decision.stop.all())
     assert bool((look.total.half_width <= 0.4).all())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -122,3 +123,38 @@ Checkpoints: TypeAlias = Annotated[
         rich_help_panel=HARNESS,
     ),
 ]
+FromPrevious: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--from-previous",
+        help="Start each checkpoint from the ability of the one before; safe where they differ.",
+        rich_help_panel=HARNESS,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the live drivers, as `irteval.cli.flags.with_flags` takes them."""
+
+    max_seconds: MaxSeconds = None
+    max_cost: MaxCost = None
+    max_tokens: MaxTokens = None
+    concurrency: Concurrency = 1
+    timeout: Timeout = None
+    command: Command = None
+    model: Model = None
+    model_args: ModelArgs = None
+    prompts: Prompts = None
+    base_url: BaseUrl = "http://localhost:8000/v1"
+    api: Api = "chat"
+    scoring: ScoringOption = "exact"
+    pattern: Pattern = None
+    retries: Retries = 8
+    prices: Prices = None
+    tasks: Tasks = None
+    task_args: TaskArgs = None
+    include_path: IncludePath = None
+    metric: Metric = None
+    checkpoints: Checkpoints = None
+    from_previous: FromPrevious = False

@@ -7,8 +7,9 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -29,9 +30,13 @@ class InterruptedRunError(IrtevalError):
 def with_flags(function: Callable[..., None]) -> Callable[..., None]:
     """Make ``function(console, …)`` a command that also takes the flags of every command.
 
-    What the function is given as ``console`` has been set up from these flags.
+    What the function is given as ``console`` has been set up from these flags. A parameter whose type is a
+    dataclass stands for the options that are its fields: a block of options has one home however many
+    commands take it.
     """
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    taken = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    blocks: dict[str, Any] = {p.name: p.annotation for p in taken if is_dataclass(p.annotation)}
+    own = [each for p in taken for each in (_options(p.annotation) if p.name in blocks else [p])]
     common = list(inspect.signature(_common, eval_str=True).parameters.values())
 
     @functools.wraps(function)
@@ -39,6 +44,8 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
         console: Console = ctx.obj
         console.command = ctx.command_path.partition(" ")[2]
         _set_up(console, **{parameter.name: values.pop(parameter.name) for parameter in common})
+        for name, block in blocks.items():
+            values[name] = block(**{field.name: values.pop(field.name) for field in fields(block)})
         try:
             function(console, **values)
         except KeyboardInterrupt:
@@ -49,6 +56,16 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+def _options(block: Any) -> list[inspect.Parameter]:
+    """The fields of a dataclass as parameters."""
+    types = get_type_hints(block, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(field.name, kind, default=field.default, annotation=types[field.name])
+        for field in fields(block)
+    ]
 
 
 def read_config(ctx: typer.Context, path: Path | None) -> None:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from irteval.cli.console import Console
+from irteval.cli.driving import Options
 
 if TYPE_CHECKING:
     from irteval.bank import ItemBank
     from irteval.drivers.live import Harness
+    from irteval.drivers.ranks import RankedHarness
     from irteval.estimate.result import Estimate
     from irteval.session import Session
 
@@ -30,9 +32,10 @@ class Live:
         bank, bank_path: what is tested with.
         out: the run folder; None keeps nothing.
         settings: of the session.
-        at_once, concurrency, max_seconds: as in `irteval.drivers.live.run_live`.
+        at_once: as in `irteval.drivers.live.run_live`.
+        subjects: who is named to be tested.
         driver: its name.
-        options: of the command line, by name.
+        options: of the live drivers.
     """
 
     bank: ItemBank
@@ -40,10 +43,9 @@ class Live:
     out: Path | None
     settings: Mapping[str, Any]
     at_once: int | None
-    concurrency: int
-    max_seconds: float | None
+    subjects: Sequence[str] | None
     driver: str
-    options: Mapping[str, Any]
+    options: Options
 
     @property
     def work(self) -> Path | None:
@@ -54,13 +56,13 @@ class Live:
 
     def wanted(self, name: str, flag: str) -> Any:
         """An option that the driver can't do without."""
-        if not self.options[name]:
+        if not getattr(self.options, name):
             raise typer.BadParameter(f"wanted with --driver {self.driver}", param_hint=f"'{flag}'")
-        return self.options[name]
+        return getattr(self.options, name)
 
     def subject(self, default: str) -> str:
         """Who is tested: one subject."""
-        named = self.options["subject"] or [default]
+        named = self.subjects or [default]
         if len(named) > 1:
             raise typer.BadParameter("one subject a run with a live driver", param_hint="'--subject'")
         return str(named[0])
@@ -81,8 +83,8 @@ class Live:
                 session,
                 harness,
                 at_once=self.at_once,
-                concurrency=self.concurrency,
-                max_seconds=self.max_seconds,
+                concurrency=self.options.concurrency,
+                max_seconds=self.options.max_seconds,
                 progress=progress,
             )
 
@@ -116,7 +118,7 @@ def command(console: Console, live: Live) -> list[Estimate]:
 
     line = live.wanted("command", "--command")
     with tempfile.TemporaryDirectory() as scratch:
-        harness = CommandHarness(line, live.work or Path(scratch), live.options["timeout"])
+        harness = CommandHarness(line, live.work or Path(scratch), live.options.timeout)
         return [live.drive(console, harness, live.subject("subject"), command=line)]
 
 
@@ -128,66 +130,123 @@ def openai(console: Console, live: Live) -> list[Estimate]:
     options = live.options
     kept = {
         "model": live.wanted("model", "--model"),
-        "base_url": options["base_url"],
-        "api": options["api"],
-        "scoring": options["scoring"],
-        "pattern": options["pattern"],
-        "options": key_values(options["model_args"], "-M"),
+        "base_url": options.base_url,
+        "api": options.api,
+        "scoring": options.scoring,
+        "pattern": options.pattern,
+        "options": key_values(options.model_args, "-M"),
     }
-    by_choice = str(options["scoring"]).startswith("choice")
+    by_choice = str(options.scoring).startswith("choice")
     prompts = read_prompts(live.wanted("prompts", "--prompts"), live.bank, by_choice=by_choice)
     # One item a request: a slot that is free is filled at once.
-    settings = dict(live.settings) | {"batch": live.settings["batch"] or live.concurrency}
+    settings = dict(live.settings) | {"batch": live.settings["batch"] or options.concurrency}
     one_by_one = replace(live, at_once=1, settings=settings)
     harness = OpenAIHarness(
         prompts,
         **kept,
-        timeout=options["timeout"] or 120.0,
-        retries=options["retries"],
-        prices=options["prices"],
+        timeout=options.timeout or 120.0,
+        retries=options.retries,
+        prices=options.prices,
         folder=live.work,
-        connections=live.concurrency,
+        connections=options.concurrency,
     )
     return [one_by_one.drive(console, harness, live.subject(kept["model"]), **kept)]
 
 
 def lm_eval(console: Console, live: Live) -> list[Estimate]:
-    """``--driver lm-eval``; with ``--checkpoints`` one after the other, tasks loaded once."""
+    """``--driver lm-eval``; with ``--checkpoints`` one after the other, tasks loaded once; under ``torchrun``
+    the first rank alone says what came out."""
     from irteval.drivers.lm_eval import LmEvalTasks, TaskOptions
+    from irteval.drivers.ranks import Ranks
 
-    options = live.options
-    arguments = key_values(options["model_args"], "-M")
+    options, ranks = live.options, Ranks()
+    if ranks.rank:
+        console.quiet = True
+    arguments = key_values(options.model_args, "-M")
     tasks = LmEvalTasks(
         live.bank,
-        [name for name in str(options["tasks"] or "").split(",") if name],
-        include_path=options["include_path"],
-        options=_task_options(TaskOptions, options["task_args"]),
+        [name for name in str(options.tasks or "").split(",") if name],
+        include_path=options.include_path,
+        options=_task_options(TaskOptions, options.task_args),
         metadata=arguments,
-        metric=options["metric"],
+        metric=options.metric,
     )
-    if options["checkpoints"] is None:
-        return [_lm_eval_subject(console, live, tasks, arguments)]
-    estimates = []
-    for path in _in_order(options["checkpoints"]):
+    if options.checkpoints is None:
+        if options.from_previous:
+            raise typer.BadParameter("wanted with --checkpoints", param_hint="'--from-previous'")
+        estimates = [_lm_eval_subject(console, live, tasks, arguments)]
+    else:
+        estimates = _lm_eval_series(console, live, tasks, arguments, options.checkpoints)
+    if ranks.rank:
+        raise typer.Exit
+    return estimates
+
+
+def _lm_eval_series(
+    console: Console, live: Live, tasks: Any, arguments: dict[str, Any], pattern: str
+) -> list[Estimate]:
+    """Checkpoints, one after the other."""
+    estimates: list[Estimate] = []
+    for path in _in_order(pattern):
         own = replace(live, out=live.out and live.out / Path(path).name)
+        if live.options.from_previous and estimates:
+            own = replace(own, settings=dict(own.settings) | _prior(estimates[-1]))
         console.say(f"checkpoint {path}")
         estimates.append(_lm_eval_subject(console, own, tasks, arguments | {"pretrained": path}))
     return estimates
 
 
+def _prior(previous: Estimate) -> dict[str, Any]:
+    """The settings of a session that starts from another subject's ability."""
+    # Rounded, so that a run that goes on has the settings that it began with.
+    return {
+        "prior_mean": [round(value, 6) for value in previous.ability],
+        "prior_sd": [round(value, 6) for value in previous.ability_se],
+    }
+
+
 def _lm_eval_subject(console: Console, live: Live, tasks: Any, arguments: dict[str, Any]) -> Estimate:
     from irteval.drivers.lm_eval import LmEvalHarness
     from irteval.drivers.lm_eval_output import write_lm_eval_files
+    from irteval.drivers.ranks import RankedHarness, Ranks
 
-    model = live.options["model"] or "hf"
-    harness = LmEvalHarness(tasks, model, arguments, folder=live.work)
+    model, ranks = live.options.model or "hf", Ranks()
+    harness = LmEvalHarness(tasks, model, arguments, folder=None if ranks.rank else live.work)
     names = ("pretrained", "model", "path")
     subject = live.subject(next((str(arguments[name]) for name in names if name in arguments), model))
     kept = {"model": model, "model_args": arguments, "tasks": sorted(tasks.tasks), **asdict(tasks.options)}
-    estimate = live.drive(console, harness, subject, **kept)
-    if live.out is not None:
+    if ranks.size == 1:
+        estimate = live.drive(console, harness, subject, **kept)
+    else:
+        estimate = _drive_together(console, live, RankedHarness(harness, ranks), subject, kept)
+    if live.out is not None and ranks.rank == 0:
         files = write_lm_eval_files(harness, estimate, live.out / "lm-eval")
         console.say(f"lm-eval's files: {files[0].parent}")
+    return estimate
+
+
+def _drive_together(
+    console: Console, live: Live, harness: RankedHarness, subject: str, kept: dict[str, Any]
+) -> Estimate:
+    """Under ``torchrun``: the first rank tests, the others serve it and learn its estimate."""
+    if live.options.concurrency > 1:
+        raise typer.BadParameter("wanted 1: ranks answer together", param_hint="'--concurrency'")
+    ranks = harness.ranks
+    ranks.join()
+    estimate: Estimate | None = None
+    if ranks.rank:
+        harness.serve()
+    else:
+        try:
+            estimate = live.drive(console, harness, subject, **kept)
+        except BaseException:
+            harness.finish()
+            ranks.broadcast(None)
+            raise
+        harness.finish()
+    estimate = ranks.broadcast(estimate)
+    if estimate is None:  # the first rank has said why
+        raise typer.Exit(1)
     return estimate
 
 
@@ -206,10 +265,10 @@ def inspect(console: Console, live: Live) -> list[Estimate]:
     model, spec = live.wanted("model", "--model"), live.wanted("tasks", "--tasks")
     kept = {
         "model": model,
-        "model_args": key_values(options["model_args"], "-M"),
-        "task_args": key_values(options["task_args"], "-T"),
+        "model_args": key_values(options.model_args, "-M"),
+        "task_args": key_values(options.task_args, "-T"),
     }
-    parallel = max(live.concurrency, live.at_once or 1)
+    parallel = max(options.concurrency, live.at_once or 1)
     own = replace(live, settings=dict(live.settings) | {"batch": parallel})
     with own.session(console, live.subject(model), tasks=spec, **kept) as session:
         estimate = run_inspect(
@@ -217,8 +276,8 @@ def inspect(console: Console, live: Live) -> list[Estimate]:
             spec,
             **kept,
             parallel=parallel,
-            scorer=options["metric"],
-            max_seconds=live.max_seconds,
+            scorer=options.metric,
+            max_seconds=options.max_seconds,
             log_dir=live.out and live.out / "logs",
         )
     return [estimate]

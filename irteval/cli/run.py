@@ -28,6 +28,8 @@ def run(
             "server, or a model in a harness."
         ),
     ],
+    test: testing.Options,
+    live_options: driving.Options,
     responses: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Recorded responses, for --driver replay.")
     ] = None,
@@ -35,37 +37,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="ID", help="Who is tested; of a replay everyone when none is named."),
     ] = None,
-    budget: testing.Budget = None,
-    target: testing.Target = None,
-    level: testing.Level = 0.95,
-    batch: testing.Batch = None,
-    criterion: testing.Criterion = "score",
-    errors: testing.Errors = "missing",
-    costs: testing.Costs = "ignore",
     out: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Run folder; a run that is there with these settings goes on."),
     ] = None,
-    max_seconds: driving.MaxSeconds = None,
-    max_cost: driving.MaxCost = None,
-    max_tokens: driving.MaxTokens = None,
-    concurrency: driving.Concurrency = 1,
-    timeout: driving.Timeout = None,
-    command: driving.Command = None,
-    model: driving.Model = None,
-    model_args: driving.ModelArgs = None,
-    prompts: driving.Prompts = None,
-    base_url: driving.BaseUrl = "http://localhost:8000/v1",
-    api: driving.Api = "chat",
-    scoring: driving.ScoringOption = "exact",
-    pattern: driving.Pattern = None,
-    retries: driving.Retries = 8,
-    prices: driving.Prices = None,
-    tasks: driving.Tasks = None,
-    task_args: driving.TaskArgs = None,
-    include_path: driving.IncludePath = None,
-    metric: driving.Metric = None,
-    checkpoints: driving.Checkpoints = None,
     benchmark: reading.Benchmark = None,
     items: reading.Items = None,
     subjects: reading.Subjects = None,
@@ -80,16 +55,6 @@ def run(
     from irteval.report.tables import estimates_table
 
     item_bank = ItemBank.load(bank)
-    settings = {
-        "budget": budget,
-        "target": target,
-        "level": level,
-        "batch": batch,
-        "criterion": criterion,
-        "errors": errors,
-        "costs": costs,
-        "seed": console.seed,
-    }
     if driver == "replay":
         recorded = reading.read(
             console,
@@ -101,7 +66,7 @@ def run(
             scale=scale,
             variant=variant,
         )
-        estimates = _replay(console, item_bank, bank, recorded, subject, out, settings)
+        estimates = _replay(console, item_bank, bank, recorded, subject, out, test)
     else:
         estimates = live.DRIVERS[driver](
             console,
@@ -109,36 +74,18 @@ def run(
                 bank=item_bank,
                 bank_path=bank,
                 out=out,
-                settings=settings | {"max_cost": max_cost, "max_tokens": max_tokens},
-                at_once=batch,
-                concurrency=concurrency,
-                max_seconds=max_seconds,
+                settings=test.settings(console.seed)
+                | {"max_cost": live_options.max_cost, "max_tokens": live_options.max_tokens},
+                at_once=test.batch,
+                subjects=subject,
                 driver=driver,
-                options={
-                    "subject": subject,
-                    "timeout": timeout,
-                    "command": command,
-                    "model": model,
-                    "model_args": model_args,
-                    "prompts": prompts,
-                    "base_url": base_url,
-                    "api": api,
-                    "scoring": scoring,
-                    "pattern": pattern,
-                    "retries": retries,
-                    "prices": prices,
-                    "tasks": tasks,
-                    "task_args": task_args,
-                    "include_path": include_path,
-                    "metric": metric,
-                    "checkpoints": checkpoints,
-                },
+                options=live_options,
             ),
         )
     document = {"estimates": [estimate.to_json() for estimate in estimates]}
     console.result(document, estimates_table(estimates))
     console.warnings(estimates)
-    testing.check_target(console, estimates, target)
+    testing.check_target(console, estimates, test.target)
 
 
 def _replay(
@@ -148,11 +95,13 @@ def _replay(
     recorded: Any,
     subjects: Sequence[str] | None,
     out: Path | None,
-    settings: dict[str, Any],
+    test: testing.Options,
 ) -> list[Estimate]:
     from irteval.drivers.replay import replay
+    from irteval.scoring import recorded_score
 
     matched = reading.match(console, bank, recorded)
+    settings = test.settings(console.seed, lambda name: recorded_score(bank, matched, name, test.level))
     with console.bar("subjects tested") as progress:
         return replay(
             bank,

@@ -27,31 +27,13 @@ def new(
     console: Console,
     folder: Folder,
     bank: Annotated[Path, typer.Option(metavar="FOLDER", help="The item bank.")],
+    options: testing.Options,
     subject: Annotated[str, typer.Option(metavar="ID", help="Who is tested.")] = "subject",
-    budget: testing.Budget = None,
-    target: testing.Target = None,
-    level: testing.Level = 0.95,
-    batch: testing.Batch = None,
-    criterion: testing.Criterion = "score",
-    errors: testing.Errors = "missing",
-    costs: testing.Costs = "ignore",
 ) -> None:
     """Start a session in a folder."""
     from irteval.session import Session
 
-    session = Session.create(
-        folder,
-        bank,
-        subject,
-        budget=budget,
-        target=target,
-        level=level,
-        batch=batch,
-        criterion=criterion,
-        errors=errors,
-        costs=costs,
-        seed=console.seed,
-    )
+    session = Session.create(folder, bank, subject, **options.settings(console.seed))
     session.close()
     document = {"session": str(folder), "subject": subject, "items_total": len(session.bank)}
     console.result(document, f"session of '{subject}' in {folder}: {len(session.bank):,} items in the bank")

@@ -263,20 +263,31 @@ class LmEvalHarness:
         asked = [reference.item for reference in items]
         requests = {item: self.tasks.requests(item, self._template) for item in asked}
         self._run([request for item in asked for request in requests[item]])
-        outcomes, content = {}, b""
+        outcomes: dict[str, Response] = {}
+        plain: dict[str, list[dict[str, Any]]] = {}
         for item, rows in self._rows(asked, requests).items():
             if isinstance(rows, Exception):
                 log.warning("item '%s' can't be scored: %s: %s", item, type(rows).__name__, rows)
                 outcomes[item] = Response(None, status="error")
                 continue
-            line = json.dumps({"item": item, "rows": rows}, default=_plain, ensure_ascii=False)
-            content += f"{line}\n".encode("utf-8", "surrogatepass")
-            self.rows[item] = json.loads(line)["rows"]
-            outcomes[item] = self._response(item, self.rows[item])
-        if self.file is not None and content:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            append_file(self.file, content)
+            plain[item] = json.loads(json.dumps(rows, default=_plain, ensure_ascii=False))
+            outcomes[item] = self._response(item, plain[item])
+        self.keep(plain)
         return outcomes
+
+    def records(self, items: Sequence[str]) -> dict[str, Any]:
+        """The rows of these items that have some, as they are logged."""
+        return {item: self.rows[item] for item in items if item in self.rows}
+
+    def keep(self, records: dict[str, Any]) -> None:
+        """Keep rows of items, on disk when it returns where there is a folder."""
+        self.rows |= records
+        lines = [
+            json.dumps({"item": item, "rows": rows}, ensure_ascii=False) for item, rows in records.items()
+        ]
+        if self.file is not None and lines:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            append_file(self.file, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
 
     def stop(self) -> None:
         """Nothing outlives the process."""

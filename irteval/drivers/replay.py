@@ -108,10 +108,13 @@ class _Replay:
             seed=settings.seed,
             available=~np.isnan(recorded),
             cost=settings.item_costs(bank),
+            shares=settings.shares,
+            prior=settings.prior,
             device=device,
         )
         self.recorded = torch.as_tensor(recorded, device=self.cohort.device)
         self.budget = min(settings.budget or len(bank), len(bank))
+        self.goal = settings.goal
         self.trajectory: list[dict[str, Any]] = []
         self.estimates: list[Estimate | None] = [None] * len(subjects)
 
@@ -140,7 +143,7 @@ class _Replay:
         room = self._room(rows)
         over = room < 1
         stop = over.clone()
-        if self.settings.target is not None or self.folder is not None or bool(over.any()):
+        if self.goal is not None or self.folder is not None or bool(over.any()):
             stop = self._look(rows, over)
         going = rows[~stop]
         if len(going):
@@ -149,15 +152,15 @@ class _Replay:
         return going
 
     def _look(self, rows: Tensor, over: Tensor) -> Tensor:
-        look = self.cohort.look(rows, self.settings.level, self.settings.target)
-        stop = look.stop | over
+        look = self.cohort.look(rows, self.settings.level, self.goal)
+        stop = look.decision.stop | over
         if not bool(stop.any()) and self.folder is None:
             return stop
         open_items = self.cohort.open_items()[rows]
         for r, estimate in enumerate(self._note(look)):
             if bool(stop[r]):
                 empty = "bank_empty" if int(open_items[r]) == 0 else "budget"
-                self.estimates[int(rows[r])] = estimate.with_stop("target" if bool(look.stop[r]) else empty)
+                self.estimates[int(rows[r])] = estimate.with_stop(look.reason(r, self.goal) or empty)
         return stop
 
     def _note(self, look: Look) -> list[Estimate]:
@@ -226,7 +229,7 @@ class _Replay:
             }
             if known:
                 before = torch.tensor(list(known), device=self.cohort.device)
-                self._note(self.cohort.look(before, self.settings.level, self.settings.target))
+                self._note(self.cohort.look(before, self.settings.level, self.goal))
             late = [line for row, asked in known.items() for line in self._restore_step(row, step, asked)]
             folder.append_told(line for line in late if (line.subject, line.item) not in told)
 

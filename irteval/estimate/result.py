@@ -21,8 +21,8 @@ class Estimate:
         ability: posterior mean of theta under the bank's primary response model, one value a dimension.
         ability_se: its posterior standard deviations.
         method: name of the score estimator.
-        stopped: why the session ended: ``target``, ``budget``, ``bank_empty``, ``interrupted``; None
-            while it goes on or where nothing was being asked.
+        stopped: why the session ended: ``target``, ``difference``, ``rank``, ``budget``, ``bank_empty``,
+            ``interrupted``; None while it goes on or where nothing was being asked.
         extrapolating: the subject is beyond, or unlike, the calibrated ones.
         warnings: one line each.
         groups: the same for each benchmark of a suite.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from irteval.calibrate.ability_grid import AbilityGrid
 from irteval.calibrate.prediction import Prediction
+from irteval.select.content import Content
 from irteval.select.score_variance import score_variance_batch
 from irteval.select.systematic import inclusion_probabilities, systematic_draw
 
@@ -38,6 +39,7 @@ class View:
         mixed: predictions mixed over hypotheses ``[R, N]`` and in-range weight ``[R]``; computed when called.
         uniform: one random number a subject, ``[R]``.
         cost: what asking each item costs, in units of the mean, ``[N]``; ones where it does not matter.
+        content: bounds on the share of each group of items; None where there are none.
     """
 
     asked: int
@@ -52,6 +54,17 @@ class View:
     mixed: Callable[[], tuple[Tensor, Tensor]]
     uniform: Tensor
     cost: Tensor
+    content: Content | None = None
+
+    def inclusion(self, size: Tensor, count: int) -> Tensor:
+        """Probabilities proportional to size ``[R, N]`` that sum to ``count``, within bounds."""
+        if self.content is None:
+            return inclusion_probabilities(size, count)
+        return self.content.inclusion(size, count)
+
+    def layout(self, key: Tensor) -> Tensor:
+        """The order of a systematic sample: by ``key [R, N]``, within each group where there are bounds."""
+        return key if self.content is None else self.content.layout(key)
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,14 @@ class ScoreDesign:
             return draw(view, *self.sizes(view), count)
         return Plan(
             score_variance_batch(
-                view.prediction(), view.weights, view.frame, view.rest, view.pending, count, view.cost
+                view.prediction(),
+                view.weights,
+                view.frame,
+                view.rest,
+                view.pending,
+                count,
+                view.cost,
+                view.content,
             )
         )
 
@@ -174,8 +194,8 @@ class FisherDesign(RandomDesign):
 
 def draw(view: View, size: Tensor, p: Tensor, count: int) -> Plan:
     """A systematic sample of ``count`` items with probabilities proportional to size, spread over p."""
-    inclusion = inclusion_probabilities(size, count)
-    return Plan(systematic_draw(inclusion, p, view.uniform, count), inclusion, p)
+    inclusion = view.inclusion(size, count)
+    return Plan(systematic_draw(inclusion, view.layout(p), view.uniform, count), inclusion, p)
 
 
 def normalised(size: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from irteval.calibrate.prediction import Prediction
+from irteval.select.content import Content, Quota
 
 
 def score_variance_batch(
@@ -18,6 +19,7 @@ def score_variance_batch(
     pending: Tensor,
     count: int,
     cost: Tensor | None = None,
+    content: Content | None = None,
 ) -> Tensor:
     """A batch chosen greedily by the expected reduction of the score's posterior variance.
 
@@ -35,6 +37,7 @@ def score_variance_batch(
         pending: numbers of items asked and not answered yet, ``[R, m]``, −1 for none.
         count: items to choose, at most the number in the frame of any row.
         cost: of each item, ``[N]``: the reduction a unit of cost counts.
+        content: bounds on the share of each group of items.
 
     Returns:
         Item numbers, ``[R, count]``.
@@ -59,12 +62,16 @@ def score_variance_batch(
         answer(column.clamp_min(0), (column >= 0).to(weights))
     hypothesis_weight = prediction.split(prediction.weight)
     frame = frame.clone()
+    quota = None if content is None else Quota(content, frame, count)
     chosen = []
     for _ in range(count):
         gain = _gain(hypothesis_weight, r, t, q)
         gain = gain if cost is None else gain / cost
-        item = gain.masked_fill(~frame, -1).argmax(-1)
+        allowed = frame if quota is None else quota.allowed(frame)
+        item = gain.masked_fill(~allowed, -1).argmax(-1)
         chosen.append(item)
+        if quota is not None:
+            quota.take(item)
         frame.scatter_(-1, item[:, None], False)
         answer(item, torch.ones_like(item, dtype=weights.dtype))
     return torch.stack(chosen, -1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from irteval.select.design import Plan, RandomDesign, View
-from irteval.select.systematic import inclusion_probabilities, random_numbers, systematic_draw
+from irteval.select.systematic import random_numbers, systematic_draw
 
 STRATA = 10
 
@@ -42,9 +42,10 @@ class StratifiedDesign(RandomDesign):
         """See `Design.plan`."""
         count = min(limit, self.wanted(view.asked, batch))
         size, p = self.sizes(view)
-        inclusion = inclusion_probabilities(size, count)
+        inclusion = view.inclusion(size, count)
         numbers = random_numbers(view.uniform, size.shape[1] + 1)
-        items = systematic_draw(inclusion, self.stratum + numbers[:, 1:], numbers[:, 0], count)
+        order = view.layout(self.stratum + numbers[:, 1:])
+        items = systematic_draw(inclusion, order, numbers[:, 0], count)
         return Plan(items, inclusion, p)
 
     def sizes(self, view: View) -> tuple[Tensor, Tensor]:

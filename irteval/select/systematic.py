@@ -15,14 +15,15 @@ import torch
 from torch import Tensor
 
 
-def inclusion_probabilities(size: Tensor, count: int) -> Tensor:
+def inclusion_probabilities(size: Tensor, count: int | Tensor) -> Tensor:
     """Probabilities proportional to size that sum to ``count``, none above 1.
 
     Items whose share exceeds 1 are taken for certain and the rest is shared out again, until none does.
 
     Args:
         size: positive for items that may be drawn, 0 for others, ``[R, N]``.
-        count: items to draw, at most the number of positive sizes in every row.
+        count: items to draw, at most the number of positive sizes in every row; or an expected number for
+            each row, ``[R, 1]``.
     """
     size = size.double()
     certain = torch.zeros_like(size, dtype=torch.bool)

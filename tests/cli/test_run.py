@@ -139,3 +139,45 @@ def test_a_folder_in_use_is_refused(replay: Command, tmp_path: Path) -> None:
         result = replay("--budget", BUDGET, "--out", out)
     assert result.code == 2
     assert "in use by process" in result.err
+
+
+# Goals and shares
+
+
+def test_shares_and_goals_reach_the_session(replay: Command, tmp_path: Path) -> None:
+    result = replay("--stop-rank", "--rival", "new-0", "--rival", "weak=0.02:0.05", "--json")
+    assert result.code == 0, result.err
+    stopped = [estimate["stopped"] for estimate in result.document["estimates"]]
+    assert "rank" in stopped
+    assert set(stopped) <= {"rank", "bank_empty"}
+    run = tmp_path / "first"
+    assert replay("--subject", "new-1", "--difference", "0.5", "--out", run).code == 0
+    result = replay("--subject", "new-2", "--rival", run, "--difference", "0.5", "--json")
+    (estimate,) = result.document["estimates"]
+    assert estimate["stopped"] == "difference"
+    (found,) = RunFolder.open(run).estimates()["estimates"]
+    assert found["stopped"] == "difference"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--share", "half"], "'half', wanted NAME=LEAST:MOST"),
+        (["--share", "math=a:1"], "'a' in 'math=a:1', wanted a number"),
+        (["--share", "math=0.2:"], "the bank has no benchmark 'math'"),
+        (["--rival", "nobody", "--stop-rank"], "subject 'nobody' has no recorded responses"),
+        (["--rival", "me=high", "--stop-rank"], "'high' in 'me=high', wanted a number"),
+        (["--stop-rank"], "no rival, wanted at least one"),
+        (["--difference", "0.05", "--rival", "x=0.3:0.6"], "can't be found: the score of 'x'"),
+    ],
+)
+def test_goals_and_shares_that_can_not_be(replay: Command, words: list[str], message: str) -> None:
+    result = replay(*words)
+    assert result.code == 2
+    assert message in " ".join(result.err.replace("│", " ").split())
+
+
+def test_a_rival_without_an_ended_run(replay: Command, tmp_path: Path) -> None:
+    result = replay("--rival", tmp_path, "--stop-rank")
+    assert result.code == 2
+    assert "no estimates, wanted a run that has ended" in result.err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from irteval.drivers.live import run_live
 from irteval.drivers.lm_eval import HASH_DIGITS, LmEvalHarness, LmEvalTasks, TaskOptions
 from irteval.drivers.lm_eval_fewshot import DrawnExamples, replay_draws
 from irteval.errors import BankMismatchError, InputError
+from irteval.journal import RunFolder
 from irteval.responses.importing import import_logs
 from irteval.session import Session
 
@@ -256,7 +259,7 @@ def test_the_command_line_and_a_series_of_checkpoints(
         (tmp_path / f"step_{step}").symlink_to(shared / "samples" / "tinygpt2")
     words = ["run", tmp_path / "bank", "--driver", "lm-eval", "--model", "hf", "--include-path", toy_tasks]
     words += ["--checkpoints", tmp_path / "step_*", "-M", "device=cpu", "--budget", "12", "--json"]
-    words += ["--out", tmp_path / "series"]
+    words += ["--out", tmp_path / "series", "--from-previous"]
     assert invoke([str(word) for word in words]) == 0
     estimates = json.loads(capsys.readouterr().out)["estimates"]
     assert [Path(e["subject"]).name for e in estimates] == ["step_900", "step_1000"]
@@ -265,3 +268,42 @@ def test_the_command_line_and_a_series_of_checkpoints(
         folder = tmp_path / "series" / f"step_{step}"
         assert (folder / "journal.jsonl").is_file()
         assert len(list(folder.glob("lm-eval/*/samples_toy_mc_a_*.jsonl"))) == 1
+    settings = [
+        json.loads((tmp_path / "series" / f"step_{step}" / "run.json").read_text()) for step in (900, 1000)
+    ]
+    first, second = (document["settings"] for document in settings)
+    assert first["prior_mean"] is None
+    assert second["prior_mean"] == pytest.approx(estimates[0]["ability"], abs=1e-5)
+    assert second["prior_sd"] == pytest.approx(estimates[0]["ability_se"], abs=1e-5)
+    assert invoke([str(word) for word in words]) == 0  # goes on where it ended: nothing is asked again
+    assert json.loads(capsys.readouterr().out)["estimates"] == estimates
+
+
+def test_two_ranks_are_one_process(
+    bank, toy_tasks, shared, tmp_path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part(bank, "toy_mc_a", "toy_fewshot").save(tmp_path / "bank")
+    words = ["run", tmp_path / "bank", "--driver", "lm-eval", "--model", "hf", "--include-path", toy_tasks]
+    words += ["-M", f"pretrained={shared / 'samples' / 'tinygpt2'}", "-M", "device=cpu"]
+    words += ["--budget", "21", "--batch", "7", "--json", "--out"]
+    assert invoke([str(word) for word in [*words, tmp_path / "one"]]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    line = [*launcher, Path(__file__).parents[2] / "cli.py", *words, tmp_path / "two"]
+    done = subprocess.run([str(word) for word in line], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == alone  # one document, from one rank
+    told = [
+        sorted((line.item, line.score, line.step) for line in RunFolder.open(tmp_path / name).told())
+        for name in ("one", "two")
+    ]
+    assert told[0] == told[1]
+    rows = [
+        {
+            file.name.partition("_20")[0]: sorted(file.read_text().splitlines())
+            for file in (tmp_path / name).glob("lm-eval/*/samples_*")
+        }
+        for name in ("one", "two")
+    ]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 2
